@@ -11,17 +11,43 @@ from functrans import methods as _methods
 from functrans import third_parties as _third_parties
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
-from functrans.core.config import disable_jit
+from functrans.core.config import default_prng_impl, disable_jit
 from functrans.core.config import matmul_precision as default_matmul_precision
 from functrans.core.dims import Dim, dim
 from functrans.core.dtypes import default_dtypes, float0
 from functrans.core.errors import missing_attribute, publish
+from functrans.core.key_reuse import debug_key_reuse
 from functrans.core.scope import named_scope
-from functrans.device import Device, devices
+from functrans.device import Device, default_device, devices
+from functrans.environment import (
+    default_backend,
+    device_count,
+    effects_barrier,
+    host_count,
+    host_id,
+    host_ids,
+    local_device_count,
+    local_devices,
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    print_environment_info,
+    process_count,
+    process_index,
+    process_indices,
+)
 from functrans.lax import stop_gradient
 from functrans.placement import block_until_ready, device_get, device_put
 from functrans.primitives.barrier import checkpoint_name
+from functrans.settings import check_tracer_leaks, checking_leaks, debug_infs, enable_x64
 from functrans.transforms import eager as _eager
+from functrans.transforms.callables import (
+    custom_gradient,
+    ensure_compile_time_eval,
+    fwd_and_bwd,
+    named_call,
+    typeof,
+)
 from functrans.transforms.checkpoint import checkpoint
 from functrans.transforms.checks.api import check, checked, debug_nans
 from functrans.transforms.contracts import check_shapes
@@ -53,6 +79,7 @@ if TYPE_CHECKING:
     from functrans import (
         checkpoint_policies,
         custom_batching,
+        errors,
         experimental,
         export,
         flatten_util,
@@ -75,28 +102,29 @@ _third_parties.install()
 
 __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",
-    "checked", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
-    "closure_convert", "config", "custom_batching", "custom_jvp", "custom_vjp", "debug",
-    "debug_nans",
-    "default_dtypes", "default_matmul_precision", "device_get", "device_put", "devices", "dim",
-    "disable_jit", "dlpack", "draw", "dtypes",
-    "eval_shape", "experimental", "explain", "explain_retrace", "export", "flatten_util", "float0",
-    "grad",
-    "hessian", "hvp",
-    "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
-    "linearize", "lower", "make_jaxpr", "mixed_precision", "named_scope", "nn", "numpy",
-    "ops", "optim",
-    "per_sample",
-    "profile", "pure_callback", "quantize", "random", "remat", "scipy", "stop_gradient",
-    "test_util", "tree",
-    "tree_util", "value_and_grad", "vjp", "vmap", "weights",
+    "check_tracer_leaks", "checked", "checking_leaks", "checkpoint", "checkpoint_name",
+    "checkpoint_policies", "clear_caches", "closure_convert", "config", "custom_batching",
+    "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
+    "debug_nans", "default_backend", "default_device", "default_dtypes", "default_matmul_precision",
+    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "dim",
+    "disable_jit", "dlpack", "draw", "dtypes", "effects_barrier", "enable_x64",
+    "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
+    "explain_retrace", "export", "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian",
+    "host_count", "host_id", "host_ids", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev",
+    "jit", "jvp", "lax", "linear_transpose", "linearize", "local_device_count", "local_devices",
+    "lower", "make_array_from_callback", "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays", "make_jaxpr", "mixed_precision", "named_call",
+    "named_scope", "nn", "numpy", "ops", "optim", "per_sample", "print_environment_info",
+    "process_count", "process_index", "process_indices", "profile", "pure_callback", "quantize",
+    "random", "remat", "scipy", "stop_gradient", "test_util", "tree", "tree_util", "typeof",
+    "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "custom_batching", "experimental", "export", "flatten_util",
-         "mixed_precision", "nn", "ops", "optim", "per_sample", "quantize", "random", "scipy",
-         "test_util", "weights")
+_LAZY = ("checkpoint_policies", "custom_batching", "errors", "experimental", "export",
+         "flatten_util", "mixed_precision", "nn", "ops", "optim", "per_sample", "quantize",
+         "random", "scipy", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 
 
@@ -104,8 +132,6 @@ def __getattr__(name: str) -> Any:
     """Submodules and tools that not everybody needs are imported when they are first used."""
     if name in _LAZY:
         return importlib.import_module(f"functrans.{name}")
-    if name == "debug_key_reuse":
-        return importlib.import_module("functrans.random.reuse").debug_key_reuse
     if name in _INSPECT:
         return getattr(importlib.import_module("functrans.inspect"), name)
     raise missing_attribute("functrans", name)

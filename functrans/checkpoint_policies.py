@@ -1,8 +1,12 @@
-"""Which results `checkpoint` keeps: policies `(primitive, *avals, **params) -> bool`."""
+"""Which results `checkpoint` keeps: policies `(primitive, *avals, **params) -> bool`.
+
+Policies that move values to the host in JAX keep them where they are, which costs memory of the
+device and no transfer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.core.errors import explain_missing_names
@@ -10,8 +14,11 @@ from functrans.core.primitive import Primitive
 from functrans.primitives.barrier import checkpoint_name_p
 from functrans.primitives.dot import dot_general_p
 
-__all__ = ["dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable",
-           "nothing_saveable", "save_any_names_but_these", "save_only_these_names"]
+__all__ = ["checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable",
+           "dots_with_no_batch_dims_saveable", "everything_saveable", "nothing_saveable",
+           "offload_dot_with_no_batch_dims", "save_and_offload_only_these_names",
+           "save_any_names_but_these", "save_anything_except_these_names",
+           "save_from_both_policies", "save_only_these_names"]
 
 Policy = Callable[..., bool]
 
@@ -49,5 +56,34 @@ def save_any_names_but_these(*names: str) -> Policy:
         return primitive is checkpoint_name_p and params["name"] not in names
     return policy
 
+
+def save_anything_except_these_names(*names: str) -> Policy:
+    """Keep every result but the values named by `checkpoint_name` with one of `names`."""
+    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+        return primitive is not checkpoint_name_p or params["name"] not in names
+    return policy
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what either of two policies keeps."""
+    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+        return policy_1(primitive, *avals, **params) or policy_2(primitive, *avals, **params)
+    return policy
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keep the results of matrix products without batch dimensions, on their device."""
+    return dots_with_no_batch_dims_saveable
+
+
+def save_and_offload_only_these_names(
+        *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str],
+        offload_src: str, offload_dst: str) -> Policy:
+    """Keep the values named by `checkpoint_name` with one of both lists, on their device."""
+    return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
+
+
+checkpoint_dots = dots_saveable
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 explain_missing_names(globals())

@@ -1,5 +1,7 @@
 """Settings that hold in a scope: `with ft.config.default_device("cpu"): ...`, and others."""
 
+from typing import Any
+
 from functrans.core.config import (
     ALGEBRA,
     AUTOTUNE,
@@ -21,14 +23,25 @@ from functrans.core.config import (
     scope,
     use_backend,
 )
-from functrans.core.errors import publish
+from functrans.core.errors import missing_attribute, publish
 from functrans.core.threads import THREAD_LAYERS, num_threads, thread_layer, threads
 from functrans.device import current_device, default_device
+from functrans.settings import read, update
 
 __all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", "THREAD_LAYERS",
            "Config", "algebra", "autotune", "current", "current_device", "debug_internal_frames",
            "default_device", "default_prng_impl", "deterministic", "disable_jit",
-           "dynamic_shapes", "host_steps", "matmul_precision", "num_threads", "progress", "scope",
-           "thread_layer", "threads", "use_backend"]
+           "dynamic_shapes", "host_steps", "matmul_precision", "num_threads", "progress", "read",
+           "scope", "thread_layer", "threads", "update", "use_backend"]
 
-publish(globals(), ["current_device", "default_device"])
+
+def __getattr__(name: str) -> Any:
+    """Settings of JAX's by their names, as `jax.config.jax_enable_x64`."""
+    if name == "x64_enabled":
+        name = "jax_enable_x64"
+    if name.startswith("jax_"):
+        return read(name)
+    raise missing_attribute("functrans.config", name)
+
+
+publish(globals(), ["current_device", "default_device", "read", "update"])

@@ -1,18 +1,25 @@
-"""Looking into running programs: `debug.print` and `debug.callback`."""
+"""Looking into running programs: `print`, `log`, `callback` and `breakpoint`."""
 
 from __future__ import annotations
 
 import builtins
+import inspect
+import logging
 import string
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from functrans.callbacks import debug_callback as callback
-from functrans.core.errors import ArgumentError, publish
+from functrans.core.errors import ArgumentError, is_internal_module, publish
+from functrans.core.trace import ARRAYS
 
 if TYPE_CHECKING:
     from functrans.typing import PyTree
 
-__all__ = ["callback", "print"]
+__all__ = ["breakpoint", "callback", "log", "print"]
+
+_LOGGER = logging.getLogger("functrans")
 
 
 def print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
@@ -24,18 +31,67 @@ def print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> N
     >>> _ = ft.jit(lambda x: (ft.debug.print("x = {}", x), x)[1])(1.5)
     x = 1.5
     """
-    try:
-        string.Formatter().vformat(fmt, ("",) * len(args), dict.fromkeys(kwargs, ""))
-    except (IndexError, KeyError) as error:
-        raise ArgumentError(f"debug.print: the format {fmt!r} does not fit {len(args)} arguments "
-                            f"and keywords {sorted(kwargs)}: {error}.",
-                            fix='debug.print("x = {}", x), not an f-string') from None
-    except ValueError:
-        pass  # a format specification that the empty placeholders do not take
+    _check_format("print", fmt, args, kwargs)
 
     def show(*values: Any, **named: Any) -> None:
         builtins.print(fmt.format(*values, **named))
 
     callback(show, *args, ordered=ordered, **kwargs)
+
+
+def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    try:
+        string.Formatter().vformat(fmt, ("",) * len(args), dict.fromkeys(kwargs, ""))
+    except (IndexError, KeyError) as error:
+        raise ArgumentError(f"debug.{name}: the format {fmt!r} does not fit {len(args)} arguments "
+                            f"and keywords {sorted(kwargs)}: {error}.",
+                            fix=f'debug.{name}("x = {{}}", x), not an f-string') from None
+    except ValueError:
+        pass  # a format specification that the empty placeholders do not take
+
+
+def log(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
+    """Log values when the program runs, as information of the logger "functrans".
+
+    Raises ArgumentError when the format does not fit the arguments.
+
+    >>> import functrans as ft
+    >>> _ = ft.jit(lambda x: (ft.debug.log("x = {}", x), x)[1])(1.5)
+    """
+    _check_format("log", fmt, args, kwargs)
+
+    def write(*values: Any, **named: Any) -> None:
+        _LOGGER.info(fmt.format(*values, **named))
+
+    callback(write, *args, ordered=ordered, **kwargs)
+
+
+def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
+               num_frames: int | None = None, ordered: bool = False, **kwargs: PyTree) -> None:
+    """Stop in Python's debugger when the program gets there.
+
+    `values` is there the dictionary of the arrays among the caller's local variables, as they are
+    then, and of what the keywords name. The debugger is that of `sys.breakpointhook`; the other
+    arguments are of JAX's own one, and change nothing.
+
+    >>> import functrans as ft, sys
+    >>> hook, sys.breakpointhook = sys.breakpointhook, lambda *a, **k: builtins.print("stopped")
+    >>> import builtins
+    >>> _ = ft.jit(lambda x: (ft.debug.breakpoint(), x)[1])(1.5)
+    stopped
+    >>> sys.breakpointhook = hook
+    """
+    frame = inspect.currentframe()
+    while frame is not None and is_internal_module(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    found = {} if frame is None else {
+        k: v for k, v in frame.f_locals.items() if isinstance(v, ARRAYS) and k.isidentifier()}
+    del frame  # or it would keep itself alive
+
+    def stop(**values: Any) -> None:
+        sys.breakpointhook()
+
+    callback(stop, ordered=ordered, **{**found, **kwargs})
+
 
 publish(globals(), __all__)

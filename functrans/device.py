@@ -111,7 +111,7 @@ def current_device() -> Device:
     return _gpus()[0] if has_triton() and _gpus() else CPU
 
 
-def default_device(device: Any) -> AbstractContextManager[config.Config]:
+def default_device(device: Device | str | None) -> AbstractContextManager[config.Config]:
     """Context manager: arrays that nobody put anywhere go to this device; None for a GPU if any.
 
     Raises BackendError for a device that is not there.

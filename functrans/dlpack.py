@@ -18,9 +18,9 @@ from functrans.core.source import user_source
 from functrans.device import CPU, find_device, place_of
 
 if TYPE_CHECKING:
-    from functrans.typing import DeviceLike
+    from functrans.typing import DeviceLike, DTypeLike
 
-__all__ = ["from_dlpack"]
+__all__ = ["from_dlpack", "is_supported_dtype"]
 
 _CPU = (1, 3)  # DLPack's numbers of ordinary and of pinned host memory
 _CUDA = 2
@@ -38,6 +38,16 @@ _UNSIGNED = 1
 # the dtypes that NumPy's own DLPack does not know, and their codes
 _CODES = {np.dtype(t): code for t, code, _ in _TYPES if np.dtype(t).type.__module__ != "numpy"}
 _NARROW = {(code, dtype.itemsize * 8): dtype for dtype, code in _CODES.items()}
+
+
+def is_supported_dtype(dtype: DTypeLike) -> bool:
+    """Whether arrays of a dtype can be shared by DLPack.
+
+    >>> import functrans as ft
+    >>> ft.dlpack.is_supported_dtype("bfloat16"), ft.dlpack.is_supported_dtype("int4")
+    (True, False)
+    """
+    return as_dtype(dtype) in {np.dtype(t) for t, _, _ in _TYPES}
 
 
 class _DLDataType(ctypes.Structure):

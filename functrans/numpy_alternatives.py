@@ -32,15 +32,9 @@ _ALTERNATIVES: Final[Mapping[str, str]] = {
     "np.power.at": _AT.format("power"),
     "np.maximum.at": _AT.format("max"),
     "np.minimum.at": _AT.format("min"),
-    "np.spacing": "functrans.numpy.nextafter(x, functrans.numpy.inf) - x",
-    "np.polyfit": "functrans.numpy.linalg.lstsq(functrans.numpy.vander(x, deg + 1), y)[0]",
-    "np.roots": "functrans.numpy.linalg.eigvals(companion), of the companion matrix",
     "np.isnat": "functrans.numpy.isnan(x) on floating numbers",
     "np.trapz": "functrans.numpy.trapezoid(y, x)",
     "np.array2string": "functrans.debug.print(\"{x}\", x=x)",
-    "np.array_repr": "functrans.debug.print(\"{x}\", x=x)",
-    "np.array_str": "functrans.debug.print(\"{x}\", x=x)",
-    "np.save": "functrans.io_callback or functrans.debug.callback",
 }
 
 

@@ -15,6 +15,8 @@ from functrans.core.tree import tree_reduce as reduce
 from functrans.core.tree import tree_structure as structure
 from functrans.core.tree import tree_transpose as transpose
 from functrans.core.tree import tree_unflatten as unflatten
+from functrans.core.tree_levels import static as static
+from functrans.core.tree_levels import tree_reduce_associative as reduce_associative
 
 __all__ = [
     "all",
@@ -28,6 +30,8 @@ __all__ = [
     "map",
     "map_with_path",
     "reduce",
+    "reduce_associative",
+    "static",
     "structure",
     "transpose",
     "unflatten",

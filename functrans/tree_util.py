@@ -5,6 +5,7 @@ from functrans.core.keypath import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
+    KeyEntry,
     KeyPath,
     SequenceKey,
     keystr,
@@ -31,6 +32,12 @@ from functrans.core.tree import (
     treedef_is_leaf,
     treedef_tuple,
 )
+from functrans.core.tree_levels import (
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    is_tree_node,
+    tree_reduce_associative,
+)
 from functrans.core.tree_registry import (
     Partial,
     register_dataclass,
@@ -45,6 +52,7 @@ __all__ = [
     "DictKey",
     "FlattenedIndexKey",
     "GetAttrKey",
+    "KeyEntry",
     "KeyPath",
     "Partial",
     "PyTreeDef",
@@ -52,6 +60,9 @@ __all__ = [
     "all_leaves",
     "broadcast_prefix",
     "build_tree",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
     "keystr",
     "register_dataclass",
     "register_pytree_node",
@@ -69,6 +80,7 @@ __all__ = [
     "tree_map",
     "tree_map_with_path",
     "tree_reduce",
+    "tree_reduce_associative",
     "tree_structure",
     "tree_transpose",
     "tree_unflatten",

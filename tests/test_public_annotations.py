@@ -33,6 +33,9 @@ ANY = {
     "numpy.apply_along_axis: kwargs": "of the user's function",
     "numpy.finfo": "a class of ml_dtypes, which has no types",
     "numpy.fromfunction: kwargs": "of the user's function",
+    "numpy.frompyfunc: identity": "a number of any dtype",
+    "numpy.load: args": "of NumPy's function",
+    "numpy.load: kwargs": "of NumPy's function",
     "numpy.iinfo": "a class of ml_dtypes, which has no types",
     "numpy.pad: kwargs": "options of the mode, or of the user's function",
     "numpy.piecewise: args": "of the user's functions",
@@ -40,10 +43,12 @@ ANY = {
 }
 # Functions of pytrees, besides all of tree and tree_util.
 OF_PYTREES = {
-    "check_shapes", "closure_convert", "debug.callback", "debug.print", "device_get",
+    "check_shapes", "closure_convert", "debug.breakpoint", "debug.callback", "debug.log",
+    "debug.print", "device_get",
     "device_put", "draw", "eval_shape", "explain", "hvp", "io_callback", "jvp",
-    "lax.all_gather", "lax.cond", "lax.custom_linear_solve", "lax.custom_root", "lax.pmax",
-    "lax.pmean", "lax.pmin", "lax.ppermute", "lax.pshuffle", "lax.psum", "lax.psum_scatter",
+    "lax.all_gather", "lax.all_to_all", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
+    "lax.pbroadcast", "lax.pcast", "lax.platform_dependent", "lax.pmax", "lax.pmean", "lax.pmin",
+    "lax.ppermute", "lax.pshuffle", "lax.pswapaxes", "lax.psum", "lax.psum_scatter", "lax.reduce",
     "lax.reduce_window", "lax.switch", "linear_transpose", "linearize", "lower", "profile",
     "pure_callback", "vjp", "vmap",
 }

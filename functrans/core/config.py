@@ -19,7 +19,7 @@ __all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRN
            "PRNG_NAMES", "Config",
            "Within", "algebra", "autotune", "current", "debug_internal_frames", "default_prng_impl",
            "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
-           "progress", "scope", "use_backend"]
+           "progress", "scope", "set_current", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
@@ -104,6 +104,19 @@ def scope(**changes: Any) -> Iterator[Config]:
     finally:
         _current.reset(token)
         set_context_token(outer)
+
+
+def set_current(**changes: Any) -> None:
+    """Change fields of `Config` for the rest of the thread, or of the scope that it is in.
+
+    >>> set_current(host_steps="allow")
+    >>> current().host_steps
+    'allow'
+    >>> set_current(host_steps="warn")
+    """
+    config = replace(_current.get(), **changes)
+    _current.set(config)
+    set_context_token(_token(config))
 
 
 class Within:
@@ -274,7 +287,7 @@ def host_steps(what: str) -> Any:
     return scope(host_steps=what)
 
 
-def default_prng_impl(name: str) -> Any:
+def default_prng_impl(name: str) -> AbstractContextManager[Config]:
     """Context manager: the generator of random keys that are made without one, as in JAX.
 
     `"threefry2x32"`, or `"philox"` (also called `"rbg"`), which is faster on GPUs. Plain

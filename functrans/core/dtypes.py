@@ -35,6 +35,7 @@ __all__ = [
     "as_dtype",
     "bfloat16",
     "canonical_scalar",
+    "canonicalize_dtype",
     "check_int",
     "check_scalar",
     "complex_dtype",
@@ -53,6 +54,7 @@ __all__ = [
     "is_narrow",
     "is_weak",
     "issubdtype",
+    "itemsize_bits",
     "key_dtype",
     "kind",
     "philox_dtype",
@@ -62,6 +64,7 @@ __all__ = [
     "real_dtype",
     "result_type",
     "scalar_dtype",
+    "scalar_type_of",
     "short_name",
     "to_inexact_dtype",
     "wide_dtype",
@@ -593,3 +596,43 @@ def iinfo(dtype: DTypeLike) -> Any:
     """
     # as above
     return ml_dtypes.iinfo(as_dtype(dtype))  # type: ignore[no-untyped-call]
+
+
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
+    """The dtype that a dtype-like means: all are legal, so that 64 bits stay 64 bits.
+
+    Raises DTypeError for one of random keys unless these are allowed.
+
+    >>> canonicalize_dtype("float64"), canonicalize_dtype(float)
+    (dtype('float64'), dtype('float32'))
+    """
+    found = as_dtype(dtype)
+    if found in KEY_DTYPES and not allow_extended_dtype:
+        raise DTypeError(f"canonicalize_dtype: {found} is a dtype of random keys.",
+                         where=HERE, fix="canonicalize_dtype(dtype, allow_extended_dtype=True)")
+    return found
+
+
+def itemsize_bits(dtype: DTypeLike) -> int:
+    """The bits of a number of a dtype; 8 of a boolean, which memory has as a byte.
+
+    >>> itemsize_bits("int4"), itemsize_bits("float8_e5m2"), itemsize_bits("complex64")
+    (4, 8, 64)
+    """
+    found = as_dtype(dtype)
+    if _KINDS[found] in "iu":
+        return int(iinfo(found).bits)
+    return int(finfo(found).bits) if _KINDS[found] == "f" else 8 * found.itemsize
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's type of numbers of the kind of an array or dtype: bool, int, float or complex.
+
+    >>> scalar_type_of(np.int8(1)), scalar_type_of("bfloat16")
+    (<class 'int'>, <class 'float'>)
+    """
+    letter = _KINDS[dtype_of(x)].replace("u", "i")
+    found = next((t for t, own in _SCALAR_KINDS.items() if own == letter), None)
+    if found is None:
+        raise _no_dtype(x)
+    return found

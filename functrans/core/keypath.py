@@ -10,6 +10,7 @@ __all__ = [
     "DictKey",
     "FlattenedIndexKey",
     "GetAttrKey",
+    "KeyEntry",
     "KeyPath",
     "SequenceKey",
     "keystr",
@@ -56,6 +57,9 @@ class FlattenedIndexKey:
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
 
+
+KeyEntry: TypeAlias = SequenceKey | DictKey | GetAttrKey | FlattenedIndexKey | Any
+"""A key of a path: one of these, or what a registered class names its children by."""
 
 KeyPath: TypeAlias = tuple[Any, ...]
 

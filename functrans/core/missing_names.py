@@ -21,7 +21,7 @@ PUBLIC_MODULES: Final = (
     "functrans.tree_util", "functrans.nn.initializers", "functrans.scipy.special",
     "functrans.scipy.linalg", "functrans.scipy.stats", "functrans.per_sample", "functrans.config",
     "functrans.debug", "functrans.export", "functrans.checkpoint_policies", "functrans.dlpack",
-    "functrans.test_util")
+    "functrans.dtypes", "functrans.errors", "functrans.test_util")
 """In the order in which a name is looked up."""
 
 _PEERS: Final = {"functrans.numpy": np, "functrans.numpy.linalg": np.linalg,

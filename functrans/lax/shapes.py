@@ -150,7 +150,7 @@ def empty(shape: Shape, dtype: DTypeLike) -> Array:
     return full(tuple(shape), 0, dtypes.as_dtype(dtype))
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: ArrayLike | DTypeLike) -> np.dtype:
     """The dtype of an array, a number or what stands for a dtype.
 
     >>> import functrans as ft

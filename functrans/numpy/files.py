@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from functrans.core.errors import DTypeError, KeyTypeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.numpy.creation import asarray
-from functrans.typing import Array, ArrayLike
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["array_repr", "array_str", "fromfile", "get_printoptions", "load", "printoptions",
            "save", "savez", "set_printoptions"]
 
+MmapMode = Literal["r", "r+", "w+", "c"] | None
 _BFLOAT16 = np.dtype("V2")  # what NumPy's format makes of it
 
 get_printoptions = np.get_printoptions
@@ -56,20 +57,23 @@ def _plain(name: str, x: ArrayLike) -> np.ndarray[Any, Any]:
     return plain
 
 
-def load(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwargs: Any) -> Array:
+def load(file: str | os.PathLike[str] | IO[bytes], mmap_mode: MmapMode = None,
+         allow_pickle: bool = False, *args: Any, **kwargs: Any) -> Array:
     """The array in a file of the format `.npy`; of `.npz` what numpy.load gives, arrays by name.
 
-    Numbers of two bytes that are of no dtype of NumPy are read as bfloat16, which `save` writes so.
+    The arguments are numpy.load's. Numbers of two bytes that are of no dtype of NumPy are read as
+    bfloat16, which `save` writes so.
     """
-    found = np.load(file, *args, **kwargs)
+    found = np.load(file, mmap_mode, allow_pickle, *args, **kwargs)
     if not isinstance(found, np.ndarray):
         return found  # type: ignore[no-any-return]  # as in JAX: NumPy's NpzFile
     return asarray(found.view(dtypes.bfloat16) if found.dtype == _BFLOAT16 else found)
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Array:
+def fromfile(file: str | os.PathLike[str] | IO[bytes], dtype: DTypeLike = np.float64,
+             count: int = -1, sep: str = "", offset: int = 0) -> Array:
     """The array of the numbers in a file, as text or bytes; the arguments are numpy.fromfile's."""
-    return asarray(np.fromfile(*args, **kwargs))
+    return asarray(np.fromfile(file, dtypes.as_dtype(dtype), count, sep, offset))
 
 
 def array_repr(arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,

@@ -14,6 +14,7 @@ from functrans._runtime import ArrayBase
 from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import KEY_DTYPES, DType, check_int, kind
 from functrans.core.errors import IntegerOverflowError, KeyTypeError
+from functrans.core.key_reuse import renewed, used
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.primitives.convert import bitcast_convert_type
@@ -27,7 +28,6 @@ from functrans.random.generators import (
     dtype_of,
     impl_of,
 )
-from functrans.random.reuse import renewed, used
 from functrans.typing import Array, ArrayLike, DTypeLike
 
 

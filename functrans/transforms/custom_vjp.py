@@ -448,8 +448,12 @@ class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
         self.symbolic_zeros = False
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any],
-               symbolic_zeros: bool = False) -> None:
-        """Set the rules; with `symbolic_zeros` fwd gets CustomVJPPrimal and bwd SymbolicZero."""
+               symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Set the rules; with `symbolic_zeros` fwd gets CustomVJPPrimal and bwd SymbolicZero.
+
+        `optimize_remat` asks that a recomputed forward pass leaves out residuals that nobody reads:
+        programs are always free of what nobody reads.
+        """
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros

@@ -31,14 +31,14 @@ matrix = x.reshape(2, 3)
 
 @pytest.mark.parametrize("module, name, fix", [
     ("functrans", "tree_map", "ft.tree.map(fun, tree)"), ("functrans", "pmap", "ft.vmap(fun)"),
-    ("functrans", "sin", "functrans.numpy.sin"), ("functrans", "enable_x64", "ft.default_dtypes"),
+    ("functrans", "sin", "functrans.numpy.sin"), ("functrans", "synchronize", "ft.block_until"),
     ("functrans", "scan", "functrans.lax.scan"), ("functrans", "grd", "functrans.grad"),
     ("functrans.numpy", "matmull", "functrans.numpy.matmul"),
     ("functrans.numpy", "relu", "functrans.nn.relu"), ("functrans.numpy", "cat", "jnp.concatenate"),
     ("functrans.numpy", "unsqueeze", "jnp.expand_dims"),
     ("functrans.numpy", "Array", "functrans.Array"),
     ("functrans.numpy.linalg", "inverse", "jnp.linalg.inv(x)"),
-    ("functrans.config", "update", "a scope"),
+    ("functrans.config", "debug_nans", "ft.debug_nans()"),
     ("functrans.random", "PRNGkey", "functrans.random.PRNGKey"),
     ("functrans.random", "randn", "ft.random.normal(key, shape)"),
     ("functrans.lax", "while_lop", "functrans.lax.while_loop"),

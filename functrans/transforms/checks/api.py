@@ -98,6 +98,8 @@ class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
 
 
 def _kinds(errors: Sequence[str]) -> frozenset[str]:
+    if isinstance(errors, bool):  # debug_nans(True), as JAX's switch is called
+        errors = config.CHECKS if errors else ()
     given = (errors,) if isinstance(errors, str) else errors
     if not isinstance(given, Collection):
         raise ArgumentError(f"errors is a selection of kinds of errors, got {shown(given)}.",

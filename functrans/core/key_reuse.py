@@ -15,7 +15,7 @@ from functrans.core.errors import KeyReuseError
 from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer
 
-__all__ = ["debug_key_reuse", "renewed", "used"]
+__all__ = ["check_key_reuse", "debug_key_reuse", "is_checked", "renewed", "used"]
 
 # By the generator and the words of a key, or by the identity of a tracer, which is kept: the line
 # that used the key, and the tracer. None where nobody asked.
@@ -43,6 +43,17 @@ def debug_key_reuse(check: bool = True) -> Iterator[None]:
             yield
     finally:
         _uses.reset(token)
+
+
+def check_key_reuse(check: bool) -> None:
+    """The same for the rest of this thread."""
+    _uses.set({} if check else None)
+    config.set_current(disable_jit=bool(check))
+
+
+def is_checked() -> bool:
+    """Whether uses of keys are noted."""
+    return _uses.get() is not None
 
 
 def used(name: str, key: Any) -> None:

@@ -1,0 +1,82 @@
+"""custom_gradient, fwd_and_bwd, named_call, typeof, ensure_compile_time_eval."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as jnp
+from functrans.core.errors import CustomRuleError, LeakedTracerError, NonArrayError
+
+
+def test_custom_gradient_uses_what_it_closes_over():
+    @ft.custom_gradient
+    def product(x, y):
+        z = jnp.sin(x)
+        return z * y, lambda ct: (ct * y * 10, ct * z * 100)
+
+    assert product(0.5, 2.0).item() == pytest.approx(2 * np.sin(0.5))
+    for run in (lambda f: f, ft.jit):
+        slopes = run(ft.grad(product, (0, 1)))(0.5, 2.0)
+        assert [s.item() for s in slopes] == pytest.approx([20, 100 * np.sin(0.5)])
+    lanes = ft.vmap(ft.grad(product))(jnp.arange(3.0), jnp.ones(3))
+    assert lanes.tolist() == [10, 10, 10]
+
+
+def test_custom_gradient_of_trees():
+    @ft.custom_gradient
+    def f(tree):
+        return {"out": tree["x"] * 2}, lambda ct: ({"x": ct["out"] * 7},)
+
+    assert ft.grad(lambda t: f(t)["out"].sum())({"x": jnp.ones(2)})["x"].tolist() == [7, 7]
+    single = ft.custom_gradient(lambda x: (x ** 2, lambda ct: 5 * ct))
+    assert ft.grad(single)(3.0).item() == 5
+    with pytest.raises(CustomRuleError, match="no pair of a value and a function"):
+        ft.custom_gradient(lambda x: x)(1.0)
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+def test_two_passes(jitted):
+    def f(x, w):
+        return jnp.tanh(x @ w), x.sum()
+
+    x, w = jnp.ones((2, 3)), jnp.full((3, 2), 0.1)
+    forward, backward = ft.fwd_and_bwd(f, argnums=(0, 1), has_aux=True, jitted=jitted)
+    out, residuals, aux = forward(x, w)
+    expected, pull, aux2 = ft.vjp(f, x, w, has_aux=True)
+    np.testing.assert_allclose(out, expected)
+    assert aux.item() == aux2.item() == 6
+    for ours, theirs in zip(backward(residuals, jnp.ones((2, 2))), pull(jnp.ones((2, 2)))):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    one, back = ft.fwd_and_bwd(lambda x, w: x @ w, -1, jitted=jitted)
+    assert back(one(x, w)[1], jnp.ones((2, 2))).shape == w.shape
+
+
+def test_names_and_types():
+    text = ft.make_jaxpr(ft.named_call(lambda x: jnp.sin(x), name="wave"))(1.0)
+    assert text.jaxpr.eqns[0].source is not None
+    assert ft.named_call(np.square)(3) == 9
+    assert str(ft.typeof(np.ones(2))) == "f64[2]" and ft.typeof(True).weak_type is False
+    seen = []
+    ft.jit(lambda x: seen.append(ft.typeof(x)))(jnp.ones(3))
+    assert seen[0].shape == (3,)
+    with pytest.raises(NonArrayError):
+        ft.typeof("text")
+
+
+def test_known_values_are_computed_while_tracing():
+    def f(x):
+        with ft.ensure_compile_time_eval():
+            table = jnp.arange(4).sum()
+            assert table.item() == 6
+        return x * table
+
+    jaxpr = ft.make_jaxpr(f)(1.0)
+    assert len(jaxpr.jaxpr.eqns) == 1 or "iota" not in str(jaxpr)
+    assert ft.jit(f)(2.0).item() == 12 and ft.grad(f)(2.0).item() == 6
+
+    def leaking(x):
+        with ft.ensure_compile_time_eval():
+            return x + 1
+
+    with pytest.raises(LeakedTracerError):
+        ft.jit(leaking)(1.0)
