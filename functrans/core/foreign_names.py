@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from functrans.core.foreign_names_of_jax import LAX, TOP_LEVEL
+
 __all__ = ["FUNCTIONS", "KEYWORDS", "METHODS", "MODULE_NAMES"]
 
 FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
@@ -122,6 +124,7 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
 
 MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     "functrans": {
+        **TOP_LEVEL,
         "random_seed": "key = ft.random.key(seed)",
         "PRNGKey": "ft.random.key(seed)", "stages": "ft.lower(fun, *args)",
         "experimental": "ft.export, ft.checked, ft.pure_callback  # nothing is experimental here",
@@ -131,10 +134,23 @@ MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "image": "ft.lax, ft.numpy", "monitoring": "ft.explain_retrace",
         "optim": "ft.tree.map(lambda p, g: p - rate * g, params, grads)",
     },
+    "functrans.lax": LAX,
+    "functrans.debug": {
+        "inspect_array_sharding": "nothing  # arrays and programs are on one device",
+        "visualize_array_sharding": "nothing  # arrays and programs are on one device",
+        "visualize_sharding": "nothing  # arrays and programs are on one device",
+        "DebugEffect": "ft.debug.callback(fun, x)  # effects are of primitives",
+        "OrderedDebugEffect": "ft.debug.callback(fun, x, ordered=True)"
+            "  # effects are of primitives",
+    },
+    "functrans.tree_util": {
+        "default_registry": "ft.tree_util.register_pytree_node(...)  # there is one registry",
+    },
     "functrans.config": {
         "debug_nans": "ft.debug_nans()",
     },
     "functrans.random": {
+        "random_gamma_p": "ft.random.gamma(key, a)  # a composition, not a primitive",
         "split_key": "ft.random.split(key)", "new_key": "ft.random.split(key)",
         "integers": "ft.random.randint(key, shape, low, high)",
         "choices": "ft.random.choice(key, x, shape)",

@@ -74,6 +74,11 @@ from functrans.nn.recurrent import (
     rnn_cell,
     run_cell,
 )
+from functrans.nn.scaled import (
+    get_scaled_dot_general_config,
+    scaled_dot_general,
+    scaled_matmul,
+)
 from functrans.nn.sequences import (
     KVCache,
     cached_attention,
@@ -99,6 +104,7 @@ __all__ = [
     "elu",
     "embed",
     "gelu",
+    "get_scaled_dot_general_config",
     "glu",
     "group_norm",
     "gru_cell",
@@ -132,6 +138,8 @@ __all__ = [
     "rnn_cell",
     "rotary_embedding",
     "run_cell",
+    "scaled_dot_general",
+    "scaled_matmul",
     "selu",
     "sigmoid",
     "sigmoid_binary_cross_entropy",
