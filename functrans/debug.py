@@ -22,16 +22,19 @@ __all__ = ["breakpoint", "callback", "log", "print"]
 _LOGGER = logging.getLogger("functrans")
 
 
-def print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
+def print(fmt: str, *args: PyTree, ordered: bool = False, skip_format_check: bool = False,
+          **kwargs: PyTree) -> None:
     """Print values when the program runs, formatted as by `str.format`.
 
-    Raises ArgumentError when the format does not fit the arguments.
+    Raises ArgumentError when the format does not fit the arguments, unless that is not to be
+    looked at before the program runs.
 
     >>> import functrans as ft
     >>> _ = ft.jit(lambda x: (ft.debug.print("x = {}", x), x)[1])(1.5)
     x = 1.5
     """
-    _check_format("print", fmt, args, kwargs)
+    if not skip_format_check:
+        _check_format("print", fmt, args, kwargs)
 
     def show(*values: Any, **named: Any) -> None:
         builtins.print(fmt.format(*values, **named))
@@ -50,7 +53,8 @@ def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str,
         pass  # a format specification that the empty placeholders do not take
 
 
-def log(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
+def log(fmt: str, *args: PyTree, ordered: bool = False, skip_format_check: bool = False,
+        **kwargs: PyTree) -> None:
     """Log values when the program runs, as information of the logger "functrans".
 
     Raises ArgumentError when the format does not fit the arguments.
@@ -58,7 +62,8 @@ def log(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> Non
     >>> import functrans as ft
     >>> _ = ft.jit(lambda x: (ft.debug.log("x = {}", x), x)[1])(1.5)
     """
-    _check_format("log", fmt, args, kwargs)
+    if not skip_format_check:
+        _check_format("log", fmt, args, kwargs)
 
     def write(*values: Any, **named: Any) -> None:
         _LOGGER.info(fmt.format(*values, **named))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer
 
 __all__ = ["check_key_reuse", "debug_key_reuse", "is_checked", "renewed", "used"]
+
+K = TypeVar("K")
 
 # By the generator and the words of a key, or by the identity of a tracer, which is kept: the line
 # that used the key, and the tracer. None where nobody asked.
@@ -73,10 +75,10 @@ def used(name: str, key: Any) -> None:
         uses[place] = source, key
 
 
-def renewed(keys: Any) -> Any:
+def renewed(keys: K) -> K:
     """The keys themselves, noted as new ones."""
     uses = _uses.get()
-    if uses is not None and keys.dtype in KEY_DTYPES:
+    if uses is not None and getattr(keys, "dtype", None) in KEY_DTYPES:
         for place in _places(keys):
             uses.pop(place, None)
     return keys

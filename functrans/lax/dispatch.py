@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError
 from functrans.core.scope import named_scope
 from functrans.core.source import user_source
+from functrans.core.tree import tree_map
 from functrans.device import current_device
 from functrans.typing import PyTree
 
@@ -28,7 +30,7 @@ def platform_dependent(*args: PyTree, default: Callable[..., T] | None = None,
 
     >>> import functrans as ft
     >>> with ft.config.default_device("cpu"):
-    ...     ft.lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x)
+    ...     ft.lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x).item()
     3.0
     """
     names = _GPU if current_device().platform == "gpu" else ("cpu",)
@@ -36,7 +38,7 @@ def platform_dependent(*args: PyTree, default: Callable[..., T] | None = None,
     if found is None:
         raise ArgumentError(f"platform_dependent: nothing for {names[0]}, and no default.",
                             where=user_source(), fix="default=fun")
-    return found(*args)
+    return found(*tree_map(lambda x: to_array(x, "platform_dependent"), args))
 
 
 def composite(decomposition: Callable[..., T], name: str, version: int = 0) -> Callable[..., T]:
@@ -47,12 +49,12 @@ def composite(decomposition: Callable[..., T], name: str, version: int = 0) -> C
 
     >>> import functrans as ft
     >>> f = ft.lax.composite(lambda x, *, k: x * k, name="my.scale")
-    >>> f(3.0, k=2.0)
+    >>> f(3.0, k=2.0).item()
     6.0
     """
     @wraps(decomposition)
     def call(*args: Any, **kwargs: Any) -> T:
         with named_scope(name):
-            return decomposition(*args, **kwargs)
+            return decomposition(*tree_map(lambda x: to_array(x, name), args), **kwargs)
 
     return call

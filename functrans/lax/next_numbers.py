@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
+from functrans.core.convert import to_array
 from functrans.primitives.arithmetic import add, mul, sub
 from functrans.primitives.compare import (
     bitwise_and,
@@ -62,8 +63,9 @@ def _by_table(x: Array, y: Array) -> Array:
     up, down = _tables(x.dtype)
     codes = reshape(convert_element_type(bitcast_convert_type(x, np.dtype(np.uint8)), _INT),
                     (x.size,))
-    above, below = (bitcast_convert_type(reshape(index_take(table, (codes,), (0,)), x.shape),
-                                         x.dtype) for table in (up, down))
+    above, below = (
+        bitcast_convert_type(reshape(index_take(to_array(table), (codes,), (0,)), x.shape), x.dtype)
+        for table in (up, down))
     return select_n(lt(x, y), select_n(gt(x, y), y, below), above)
 
 

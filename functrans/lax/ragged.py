@@ -173,10 +173,9 @@ def scaled_dot(lhs: Array, rhs: Array, *, lhs_scale: Array | None = None,
     wanted = dtypes.bfloat16 if preferred_element_type is None \
         else dtypes.as_dtype(preferred_element_type)
     wide = wanted if wanted.itemsize > 4 else dtypes.float32
-    xs = [_unscaled(name, x, scale, axes, wide) for name, x, scale, axes in (
-        ("lhs", lhs, lhs_scale, dimension_numbers[0][0]),
-        ("rhs", rhs, rhs_scale, dimension_numbers[0][1]))]
-    return convert_element_type(dot_general(*xs, dimension_numbers), wanted)
+    x = _unscaled("lhs", lhs, lhs_scale, dimension_numbers[0][0], wide)
+    y = _unscaled("rhs", rhs, rhs_scale, dimension_numbers[0][1], wide)
+    return convert_element_type(dot_general(x, y, dimension_numbers), wanted)
 
 
 def _unscaled(name: str, x: Array, scale: Array | None, contract: Sequence[int],

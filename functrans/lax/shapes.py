@@ -187,7 +187,8 @@ def conv_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, strides: Sequence[int],
     >>> ft.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (2, 2), "SAME")
     (1, 4, 4, 4)
     """
-    name, windows = "conv_shape_tuple", tuple(rhs_shape[2:])
+    name = "conv_shape_tuple"
+    windows: Any = tuple(rhs_shape[2:])
     sizes = tuple(lhs_shape[2:])
     pairs = resolve_padding(name, pads, sizes, windows, strides)
     whole = padded_sizes(name, sizes, pairs, (1,) * len(windows))
@@ -218,8 +219,8 @@ def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides:
     (1, 6, 6, 4)
     """
     dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    plain = conv_shape_tuple([lhs_shape[i] for i in dims.lhs_spec],
-                             [rhs_shape[i] for i in dims.rhs_spec], window_strides, padding)
+    plain = conv_shape_tuple(tuple([lhs_shape[i] for i in dims.lhs_spec]),
+                             tuple([rhs_shape[i] for i in dims.rhs_spec]), window_strides, padding)
     return _placed(plain, dims.out_spec)
 
 

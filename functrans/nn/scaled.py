@@ -180,7 +180,8 @@ def _rounded(x: Array, config: BlockScaleConfig) -> Array:
         scales = ftnp.clip(scales, 0, most).astype(config.scale_type).astype("float32")
     scaled = ftnp.where(scales == 0, 0, blocks / ftnp.where(scales == 0, 1, scales))
     few = ftnp.clip(scaled, -largest, largest).astype(config.data_type).astype("float32")
-    return (few * scales * scale_of_all).reshape(padded.shape)[..., :k]
+    rounded: Array = (few * scales * scale_of_all).reshape(padded.shape)[..., :k]
+    return rounded
 
 
 def _power_above(x: Array) -> Array:

@@ -101,5 +101,5 @@ def array_str(a: ArrayLike, max_line_width: int | None = None, precision: int | 
 
 
 def _options(width: int | None, precision: int | None, suppress: bool | None) -> Any:
-    given = {"linewidth": width, "precision": precision, "suppress": suppress}
+    given: dict[str, Any] = {"linewidth": width, "precision": precision, "suppress": suppress}
     return np.printoptions(**{k: v for k, v in given.items() if v is not None})

@@ -52,7 +52,7 @@ class ufunc(metaclass=_UfuncType):
         self.nin, self.nout = operator.index(nin), operator.index(nout)
         self.nargs = self.nin if nargs is None else operator.index(nargs)
         self.identity = identity
-        self.__name__ = name or getattr(func, "__name__", type(func).__name__)
+        self.__name__: str = name or str(getattr(func, "__name__", type(func).__name__))
         self.__doc__ = func.__doc__
         self._func = func
         self._call = vectorize(func) if call is None else call
@@ -90,21 +90,24 @@ class ufunc(metaclass=_UfuncType):
         self._of_two("reduce")
         if initial is None and (where is not None or not operand("reduce", a).size):
             initial = self.identity
-        return self._method("reduce")(a, axis, dtype, out, keepdims, initial, where)
+        found: Array = self._method("reduce")(a, axis, dtype, out, keepdims, initial, where)
+        return found
 
     @public
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None,
                    out: None = None) -> Array:
         """The results of combining the first 1, 2, ..., n elements along an axis."""
         self._of_two("accumulate")
-        return self._method("accumulate")(a, axis, dtype, out)
+        found: Array = self._method("accumulate")(a, axis, dtype, out)
+        return found
 
     @public
     def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike | None = None,
                  out: None = None) -> Array:
         """The elements from each index to the next combined; see `functrans.numpy.add.reduceat`."""
         self._of_two("reduceat")
-        return self._method("reduceat")(a, indices, axis, dtype, out)
+        found: Array = self._method("reduceat")(a, indices, axis, dtype, out)
+        return found
 
     @public
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *,
@@ -112,7 +115,8 @@ class ufunc(metaclass=_UfuncType):
         """a with its elements at an index combined with b; `inplace` must be False."""
         if self.nin > 1:
             self._of_two("at")
-        return self._method("at")(a, indices, b, inplace=inplace)
+        found: Array = self._method("at")(a, indices, b, inplace=inplace)
+        return found
 
     @public
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:

@@ -266,6 +266,6 @@ for _function in (*(getattr(ufuncs, name) for name in _BINARY), logaddexp, logad
         setattr(_function, _method.__name__, partial(_method, _function))
     _function.nin, _function.nout, _function.nargs = 2, 1, 2
     _function.identity = _IDENTITIES.get(_function.__name__)
-ufuncs.negative.at = partial(at, ufuncs.negative)
-ufuncs.negative.nin, ufuncs.negative.nout, ufuncs.negative.nargs = 1, 1, 1
-ufuncs.negative.identity = None
+for _name, _value in (("at", partial(at, ufuncs.negative)), ("nin", 1), ("nout", 1), ("nargs", 1),
+                      ("identity", None)):
+    setattr(ufuncs.negative, _name, _value)

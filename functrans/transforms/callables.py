@@ -129,7 +129,8 @@ def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: 
                 whole[i] = x
             return fun(*whole)
 
-        return vjp(of_chosen, *[args[i] for i in places], has_aux=has_aux)
+        given = [args[i] for i in places]
+        return vjp(of_chosen, *given, has_aux=True) if has_aux else vjp(of_chosen, *given)
 
     def backward(residuals: Any, ct: Any) -> Any:
         cts = residuals(ct)

@@ -23,7 +23,8 @@ UNARY = alike(
     "atanh bitwise_count bitwise_invert bitwise_not cbrt ceil conj conjugate cos cosh deg2rad "
     "degrees exp exp2 expm1 fabs fix floor frexp i0 imag invert iscomplex isfinite isinf isnan "
     "isneginf isposinf isreal log log10 log1p log2 logical_not modf nan_to_num negative positive "
-    "rad2deg radians real reciprocal rint sign signbit sin sinc sinh sqrt square tan tanh trunc",
+    "rad2deg radians real reciprocal rint sign signbit sin sinc sinh spacing sqrt square tan tanh "
+    "trunc",
     "x")
 BINARY = alike(
     "add arctan2 array_equal array_equiv atan2 bitwise_and bitwise_left_shift bitwise_or "
@@ -141,6 +142,10 @@ NUMPY: Cases = {
     "unique_inverse": [("v", {"size": 2})], "unique_values": [("v", {"size": 2})],
     "unravel_index": [("i", lambda f, i: f(i, (2, 3)))], "unstack": ["m"],
     "vectorize": [("xx", lambda f, x, y: f(lambda a, b: a + b)(x, y))],
+    "frompyfunc": [("xx", lambda f, x, y: f(lambda a, b: a * b, 2, 1)(x, y)),
+                   ("m", lambda f, x: f(lambda a, b: a + b, 2, 1, identity=0).reduce(x))],
+    "polyfit": [("v", lambda f, y: f(fnp.arange(float(len(y))), y, 0))],
+    "roots": [("v", {"strip_zeros": False})],
     "where": [("pxx", lambda f, p, x, y: f(p, x, y)), ("p", {"size": 2})],
     "bincount": [("i", lambda f, i: f(fnp.ravel(i), length=4)),
                  ("iv", lambda f, i, w: f(fnp.zeros(fnp.shape(w), "i4"), w, length=4))],
@@ -245,6 +250,28 @@ LAX: Cases = {
     "slice_in_dim": [("m", lambda f, x: f(x, 0, 1))],
     "squeeze": [("m", lambda f, x: f(x, (0,)))], "top_k": [("m", lambda f, x: f(x, 1))],
     "transpose": [("m", lambda f, x: f(x, (1, 0)))],
+    **alike("approx_max_k approx_min_k", ("m", lambda f, x: f(x, 1)),
+            ("m", lambda f, x: f(x, 1, 0))),
+    **alike("mulhi igamma_grad_a", "xx", "ss"), "broadcast_like": ["xx"], "stage": ["x"],
+    "broadcast_to_rank": [("s", lambda f, x: f(x, 3))],
+    "reduce": [("m", lambda f, x: f(x, fnp.zeros((), x.dtype), lax.add, (0,))),
+               ("m", lambda f, x: f(x, fnp.zeros((), x.dtype), lambda a, b: a * b, (1,)))],
+    "reduce_precision": [("x", lambda f, x: f(x, 5, 3))],
+    "tile": [("m", lambda f, x: f(x, (2, 1)))], "unstack": ["m", ("m", {"axis": 1})],
+    "stack": [("ss", lambda f, x, y: f([x, y])), ("s", lambda f, x: f([x], -1))],
+    "empty": [("", lambda f: f((2, 3), "f4"))],
+    "shape_as_value": [("m", lambda f, x: f(x.shape))],
+    "conv_general_dilated_local": [
+        ("t", lambda f, x: f(x, fnp.ones((1, x.shape[1], x.shape[2]), x.dtype), (1,), "SAME",
+                             (1,)))],
+    "composite": [("x", lambda f, x: f(lambda a: a, "a.name")(x))],
+    "platform_dependent": [("x", lambda f, x: f(x, default=lambda a: a))],
+    "ragged_dot": [("mm", lambda f, x, y: f(x, y[None], fnp.asarray([1])))],
+    "ragged_dot_general": [("mm", lambda f, x, y: f(
+        x, y, fnp.asarray([1, 1]),
+        lax.RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())))],
+    "scaled_dot": [("tt", {})],
+    "rng_bit_generator": [("", lambda f: f(fnp.asarray([1, 2, 3, 4], "u4"), (2, 3)))],
     "scatter_apply": [("v", lambda f, x: f(x, fnp.asarray([[0]]), lambda a: a * 2,
                                            lax.ScatterDimensionNumbers((), (0,), (0,))))],
 }
@@ -264,17 +291,32 @@ NAMESPACES = {"numpy": (fnp, NUMPY), "numpy.linalg": (fnp.linalg, LINALG),
 
 NO_ARRAYS = "it takes no arrays of numbers"
 GIVES_NO_ARRAY = "it answers with a Python value"
+FILES = "it is of files and of printing"
+NARROW = "what is made of a number depends on its value (tests/numpy)"
 NAMES_AN_AXIS = "it means something under a vmap with a named axis alone (tests/transforms)"
 READS_VALUES = "the shape of its result depends on values, which a trace refuses"
 EXCEPTIONS = {
     "numpy": {**dict.fromkeys((
         "finfo", "iinfo", "isdtype", "issubdtype", "from_dlpack", "frombuffer", "fromiter",
         "fromstring", "einsum_path", "can_cast", "promote_types", "broadcast_shapes"), NO_ARRAYS),
+        **dict.fromkeys(("array_repr", "array_str", "fromfile", "get_printoptions", "load",
+                         "printoptions", "save", "savez", "set_printoptions"), FILES),
+        **dict.fromkeys(("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4",
+                         "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+                         "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2",
+                         "int4", "uint1", "uint2", "uint4"), NARROW),
         **dict.fromkeys(("isrealobj", "iscomplexobj", "isscalar", "ndim", "shape", "size",
                          "iterable", "result_type"), GIVES_NO_ARRAY),
         **dict.fromkeys(("trim_zeros", "mask_indices", "real_if_close"), READS_VALUES)},
     "numpy.linalg": {}, "numpy.fft": {}, "lax.linalg": {},
-    "lax": dict.fromkeys((
-        "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "pshuffle",
-        "psum", "psum_scatter"), NAMES_AN_AXIS) | {"conv_dimension_numbers": NO_ARRAYS},
+    "lax": {**dict.fromkeys((
+        "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax",
+        "pmean", "pmin", "ppermute", "pshuffle", "pswapaxes", "psum", "psum_scatter"),
+        NAMES_AN_AXIS),
+        **dict.fromkeys((
+            "DotDimensionNumbers", "broadcast_shapes", "conv_dimension_numbers",
+            "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
+            "conv_transpose_shape_tuple", "padtype_to_pads", "reduce_window_shape_tuple"),
+            NO_ARRAYS),
+        "dtype": GIVES_NO_ARRAY, "rng_uniform": "no two calls are equal (tests/lax)"},
 }
