@@ -41,7 +41,7 @@ def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     ...     ft.numpy.exp(1000.0)
     Traceback (most recent call last):
         ...
-    functrans.core.errors.NotFiniteError: exp gave infinity: b:f32[] = exp a.
+    functrans.core.errors.NotFiniteError: exp gave an infinity: b:f32[] = exp a.
     ...
     """
     return debug_nans(("inf",)) if new_val else nullcontext()

@@ -150,7 +150,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 
     >>> import functrans as ft
     >>> round(ft.lax.igamma_grad_a(2.0, 3.0).item(), 4)
-    -0.2469
+    -0.1974
     """
     a, x = to_array(a, "igamma_grad_a: a"), to_array(x, "igamma_grad_a: x")
     a, x = (v if v.shape else add(v, full(w.shape, 0, v.dtype)) for v, w in ((a, x), (x, a)))
