@@ -61,7 +61,8 @@ def checked(fun: Callable[P, R],
 class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
     """Every operation and every compiled program inside the `with` block is checked.
 
-    It says of these what `checked` says of a function. Raises ArgumentError inside a function that
+    It says of these what `checked` says of a function. True, as JAX's switch is called, is "nan"
+    alone, and False nothing. Raises ArgumentError inside a function that
     is being traced.
 
     >>> import functrans as ft
@@ -75,7 +76,9 @@ class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
     """
 
     @public
-    def __init__(self, errors: Sequence[str] = config.CHECKS) -> None:
+    def __init__(self, errors: Sequence[str] | bool = config.CHECKS) -> None:
+        if isinstance(errors, bool):
+            errors = ("nan",) if errors else ()
         self._kinds = _kinds(errors)
         self._left: list[tuple[Any, Any]] = []
 
@@ -98,8 +101,6 @@ class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
 
 
 def _kinds(errors: Sequence[str]) -> frozenset[str]:
-    if isinstance(errors, bool):  # debug_nans(True), as JAX's switch is called
-        errors = config.CHECKS if errors else ()
     given = (errors,) if isinstance(errors, str) else errors
     if not isinstance(given, Collection):
         raise ArgumentError(f"errors is a selection of kinds of errors, got {shown(given)}.",
