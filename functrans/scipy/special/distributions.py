@@ -1,0 +1,355 @@
+"""Distribution functions of special's older names, by incomplete gamma and beta functions."""
+
+from __future__ import annotations
+
+import math
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.scipy.special.common import partials, pushed, wide
+from functrans.scipy.special.densities import betaln
+from functrans.scipy.special.error_functions import ndtri
+from functrans.scipy.special.incomplete import (
+    beta_pair,
+    betainc,
+    betaincc,
+    betainccinv,
+    betaincinv,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+)
+from functrans.typing import Array
+
+__all__ = ["bdtr", "bdtrc", "bdtri", "chdtr", "chdtrc", "chdtri", "fdtr", "fdtrc", "fdtri",
+           "gdtr", "gdtrc", "gdtrix", "nbdtr", "nbdtrc", "nbdtri", "pdtr", "pdtrc", "pdtri",
+           "stdtr", "stdtrit"]
+
+
+def _nan_unless(valid: Array, value: Array) -> Array:
+    return fnp.where(valid, value, math.nan)
+
+
+# Binomial ------------------------------------------------------------------------------------
+
+
+def _binomial(k: Array, n: Array, p: Array, upper: bool) -> Array:
+    whole = lax.floor(k)
+    valid = (n >= whole) & (n >= 0) & (p >= 0) & (p <= 1) & ~fnp.isnan(k)
+    inside = valid & (whole >= 0) & (whole < n)
+    a, b = fnp.where(inside, n - whole, 1.0), fnp.where(inside, whole + 1.0, 1.0)
+    value = betainc(b, a, p) if upper else betaincc(b, a, p)
+    low = fnp.where(whole < 0, 1.0 if upper else math.nan, 0.0 if upper else 1.0)
+    return _nan_unless(valid, fnp.where(inside, value, low))
+
+
+@wide
+def bdtr(k: Array, n: Array, p: Array) -> Array:
+    """The probability of at most floor(k) successes in n trials of probability p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.bdtr(1, 2, 0.5)), 4)
+    0.75
+    """
+    return _binomial(k, n, p, False)
+
+
+@wide
+def bdtrc(k: Array, n: Array, p: Array) -> Array:
+    """The probability of more than floor(k) successes in n trials of probability p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.bdtrc(1, 2, 0.5)), 4)
+    0.25
+    """
+    return _binomial(k, n, p, True)
+
+
+@wide
+def bdtri(k: Array, n: Array, y: Array) -> Array:
+    """The probability p of a success for which bdtr(k, n, p) is y.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.bdtri(1, 2, 0.75)), 4)
+    0.5
+    """
+    whole = lax.floor(k)
+    valid = (whole >= 0) & (whole < n)
+    a, b = fnp.where(valid, n - whole, 1.0), fnp.where(valid, whole + 1.0, 1.0)
+    return _nan_unless(valid, betainccinv(b, a, y))
+
+
+@wide
+def nbdtr(k: Array, n: Array, p: Array) -> Array:
+    """The probability of at most floor(k) failures before n successes of probability p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.nbdtr(1, 2, 0.5)), 4)
+    0.5
+    """
+    return _nan_unless(k >= 0, betainc(n, fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
+
+
+@wide
+def nbdtrc(k: Array, n: Array, p: Array) -> Array:
+    """The probability of more than floor(k) failures before n successes of probability p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.nbdtrc(1, 2, 0.5)), 4)
+    0.5
+    """
+    return _nan_unless(k >= 0, betaincc(n, fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
+
+
+@wide
+def nbdtri(k: Array, n: Array, y: Array) -> Array:
+    """The probability p of a success for which nbdtr(k, n, p) is y.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.nbdtri(1, 2, 0.5)), 4)
+    0.5
+    """
+    return _nan_unless(k >= 0, betaincinv(n, fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
+
+
+# Poisson, gamma and chi-squared --------------------------------------------------------------
+
+
+@wide
+def pdtr(k: Array, m: Array) -> Array:
+    """The probability of at most floor(k) events of a Poisson distribution of mean m.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.pdtr(0, 1.0)), 4)
+    0.3679
+    """
+    return _nan_unless(k >= 0, gammaincc(fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
+
+
+@wide
+def pdtrc(k: Array, m: Array) -> Array:
+    """The probability of more than floor(k) events of a Poisson distribution of mean m.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.pdtrc(0, 1.0)), 4)
+    0.6321
+    """
+    return _nan_unless(k >= 0, gammainc(fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
+
+
+@wide
+def pdtri(k: Array, y: Array) -> Array:
+    """The mean m for which pdtr(k, m) is y.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.pdtri(0, 0.3679)), 3)
+    1.0
+    """
+    return _nan_unless(k >= 0, gammainccinv(fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
+
+
+@wide
+def gdtr(a: Array, b: Array, x: Array) -> Array:
+    """The probability of values up to x of a gamma distribution of rate a and shape b.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.gdtr(1.0, 1.0, 1.0)), 4)
+    0.6321
+    """
+    return gammainc(b, a * x)
+
+
+@wide
+def gdtrc(a: Array, b: Array, x: Array) -> Array:
+    """The probability of values above x of a gamma distribution of rate a and shape b.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.gdtrc(1.0, 1.0, 1.0)), 4)
+    0.3679
+    """
+    return gammaincc(b, a * x)
+
+
+@wide
+def gdtrix(a: Array, b: Array, p: Array) -> Array:
+    """The quantile x for which gdtr(a, b, x) is p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.gdtrix(1.0, 1.0, 0.6321)), 3)
+    1.0
+    """
+    return gammaincinv(b, p) / a
+
+
+@wide
+def chdtr(v: Array, x: Array) -> Array:
+    """The probability of values up to x of a chi-squared distribution of v degrees of freedom.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.chdtr(2.0, 2.0)), 4)
+    0.6321
+    """
+    return gammainc(0.5 * v, 0.5 * x)
+
+
+@wide
+def chdtrc(v: Array, x: Array) -> Array:
+    """The probability of values above x of a chi-squared distribution of v degrees of freedom.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.chdtrc(2.0, 2.0)), 4)
+    0.3679
+    """
+    return gammaincc(0.5 * v, 0.5 * x)
+
+
+@wide
+def chdtri(v: Array, p: Array) -> Array:
+    """The x for which chdtrc(v, x) is p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.chdtri(2.0, 0.3679)), 3)
+    2.0
+    """
+    return 2.0 * gammainccinv(0.5 * v, p)
+
+
+# F and Student's t ---------------------------------------------------------------------------
+
+
+def _share(dfn: Array, dfd: Array, x: Array) -> Array:
+    """dfn x / (dfd + dfn x), and 1 at infinity."""
+    infinite = x == math.inf
+    part = dfn * fnp.where(infinite, 1.0, x)
+    return fnp.where(infinite, 1.0, part / (dfd + part))
+
+
+@wide
+def fdtr(dfn: Array, dfd: Array, x: Array) -> Array:
+    """The probability of values up to x of an F distribution.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.fdtr(2.0, 2.0, 1.0)), 4)
+    0.5
+    """
+    return _nan_unless(x >= 0, betainc(0.5 * dfn, 0.5 * dfd, _share(dfn, dfd, x)))
+
+
+@wide
+def fdtrc(dfn: Array, dfd: Array, x: Array) -> Array:
+    """The probability of values above x of an F distribution.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.fdtrc(2.0, 2.0, 1.0)), 4)
+    0.5
+    """
+    # of the opposite share, which keeps its digits for large x
+    part = dfn * fnp.where(x >= 0, x, 1.0)
+    return _nan_unless(x >= 0, betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + part)))
+
+
+@wide
+def fdtri(dfn: Array, dfd: Array, p: Array) -> Array:
+    """The quantile x for which fdtr(dfn, dfd, x) is p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.fdtri(2.0, 2.0, 0.5)), 4)
+    1.0
+    """
+    share, rest = betaincinv(0.5 * dfn, 0.5 * dfd, p), betainccinv(0.5 * dfd, 0.5 * dfn, p)
+    return dfd * share / (dfn * rest)
+
+
+def _beta_tail(near: Array, half: Array, b: Array, share: Array) -> Array:
+    """1 - I_share(half, b) where near, and I_share(b, half) elsewhere."""
+    return beta_pair(half, b, fnp.where(near, share, 1.0 - share),
+                     fnp.where(near, 1.0 - share, share))[1]
+
+
+def _student_tail(df: Array, t: Array) -> Array:
+    """The probability of values below t <= 0."""
+    square = t * t
+    whole = fnp.where(square < math.inf, square, 1.0)
+    near = whole < df
+    # of the smaller share, whose digits count
+    share = fnp.where(near, whole, df) / (df + whole)
+    half = fnp.full_like(df, 0.5)
+    tail = _beta_tail(near, half, 0.5 * df, fnp.where(square < math.inf, share, 0.0))
+    value = 0.5 * tail
+    return fnp.where(square < math.inf, value, _far_tail(df, t))
+
+
+def _far_tail(df: Array, t: Array) -> Array:
+    """Where the square overflows, by the leading power of t."""
+    size = fnp.where((t < -1.0) & (t > -math.inf), -t, 1e300)
+    log = 0.5 * df * lax.log(df) - lax.log(df) - betaln(0.5 * df, fnp.full_like(df, 0.5)) \
+        - df * lax.log(size)
+    return fnp.where(t == -math.inf, 0.0, lax.exp(log))
+
+
+def student_density(df: Array, t: Array) -> Array:
+    """The density of Student's distribution."""
+    log = -0.5 * (df + 1.0) * lax.log1p(t * t / df) - betaln(0.5 * df, fnp.full_like(df, 0.5))
+    return lax.exp(log) / lax.sqrt(df)
+
+
+def _stdtr_value(df: Array, t: Array) -> Array:
+    valid = (df > 0) & ~fnp.isnan(t)
+    normal = df == math.inf
+    v = fnp.where(valid & ~normal, df, 1.0)
+    zero = t == 0
+    tail = _student_tail(v, fnp.where(zero, -1.0, -lax.abs(t)))
+    value = fnp.where(zero, 0.5, fnp.where(t > 0, 1.0 - tail, tail))
+    bell = 0.5 * lax.erfc(-t * math.sqrt(0.5))
+    return _nan_unless(valid, fnp.where(normal, bell, value))
+
+
+stdtr_ = partials(pushed(_stdtr_value, 0), lambda out, df, t: student_density(df, t))(_stdtr_value)
+
+
+@wide
+def stdtr(df: Array, t: Array) -> Array:
+    """The probability of values up to t of Student's distribution of df degrees of freedom.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.stdtr(1.0, 1.0)), 4)
+    0.75
+    """
+    return stdtr_(df, t)
+
+
+def _by_student(out: Array, df: Array, p: Array) -> Array:
+    return -pushed(_stdtr_value, 0)(out, df, out) / student_density(df, out)
+
+
+def _stdtrit_value(df: Array, p: Array) -> Array:
+    tail = fnp.minimum(p, 1.0 - p)
+    inside = (tail > 0) & (df > 0) & (df < math.inf)
+    v, q = fnp.where(inside, df, 1.0), fnp.where(inside, tail, 0.25)
+    half = fnp.full_like(v, 0.5)
+    far = q < 0.25
+    share = betaincinv(0.5 * v, half, 2.0 * fnp.where(far, q, 0.2))
+    outer = lax.sqrt(v) * lax.sqrt((1.0 - share) / share)
+    near = betaincinv(half, 0.5 * v, 2.0 * fnp.where(far, 0.1, 0.5 - q))
+    size = fnp.where(far, outer, lax.sqrt(v * near / (1.0 - near)))
+    ends = fnp.where((p == 0) | (p == 1), math.inf, math.nan)
+    size = fnp.where(inside, size, fnp.where(df > 0, ends, math.nan))
+    value = fnp.where(p < 0.5, -size, size)
+    return fnp.where(df == math.inf, ndtri(p), value)
+
+
+stdtrit_ = partials(_by_student, lambda out, df, p: 1.0 / student_density(df, out))(_stdtrit_value)
+
+
+@wide
+def stdtrit(df: Array, p: Array) -> Array:
+    """The quantile t for which stdtr(df, t) is p.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.stdtrit(1.0, 0.75)), 4)
+    1.0
+    """
+    return stdtrit_(df, p)
+
+

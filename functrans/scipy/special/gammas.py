@@ -1,0 +1,357 @@
+"""Gamma and beta functions, factorials, and the zeta function."""
+
+from __future__ import annotations
+
+import fractions
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.core import dtypes
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
+from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.primitives import special
+from functrans.primitives.transcendental import polygamma as _polygamma
+from functrans.scipy.special import densities
+from functrans.scipy.special.common import (
+    HALF_LOG_2PI,
+    elementwise,
+    in_double,
+    operands,
+    partials,
+    wide,
+)
+from functrans.typing import Array, ArrayLike
+
+
+@elementwise
+def gammaln(x: Array) -> Array:
+    """log |Gamma(x)|.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.gammaln(4.0)), 4)
+    1.7918
+    """
+    return lax.lgamma(x)
+
+
+@elementwise
+def loggamma(x: Array) -> Array:
+    """The principal branch of log Gamma(x): real for x >= 0, NaN for real x below."""
+    return fnp.where(x < 0, np.nan, lax.lgamma(x))
+
+
+@elementwise
+def digamma(x: Array) -> Array:
+    """The derivative of log |Gamma(x)|."""
+    return lax.digamma(x)
+
+
+psi = digamma
+
+
+def polygamma(n: int, x: ArrayLike) -> Array:
+    """The derivative of order n of digamma, for a Python int n and x > 0.
+
+    Raises ArgumentError when n is no int or is negative.
+    """
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise ArgumentError(f"functrans.scipy.special.polygamma: the order {n!r} is no int >= 0.",
+                            where=user_source())
+    return digamma(x) if n == 0 else _higher(x, int(n))
+
+
+def _higher(x: ArrayLike, n: int) -> Array:
+    (y,) = promote_dtypes_inexact("polygamma", x)
+    return _polygamma(y, n)
+
+
+@elementwise
+def gammasgn(x: Array) -> Array:
+    """The sign of Gamma(x): -1 or 1; NaN at negative integers."""
+    floor = lax.floor(x)
+    sign = fnp.where(fnp.remainder(floor, 2.0) == 0, 1.0, -1.0)
+    pole = ((x < 0) & (x == floor)) | fnp.isnan(x)
+    at_zero = fnp.where(fnp.signbit(x), -1.0, 1.0)  # Gamma(-0.0) is -inf
+    sign = fnp.where(x > 0, 1.0, fnp.where(x == 0, at_zero, sign))
+    return fnp.where(pole, np.nan, sign).astype(x.dtype)
+
+
+# of Lanczos's series with g = 7 and 9 terms, exact to 15 digits: P. Godfrey (2001)
+_LANCZOS = (676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
+            12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7)
+
+
+def _complex_gamma(z: Array) -> Array:
+    """Gamma of complex z: Lanczos's series right of 1/2, and by reflection left of it."""
+    left = lax.real(z) < 0.5
+    right = fnp.where(left, -z, z - 1.0)
+    total: Any = 0.99999999999980993
+    for k, term in enumerate(_LANCZOS, start=1):
+        total = total + term / (right + k)
+    base = right + 7.5
+    value: Array = total * lax.exp((right + 0.5) * lax.log(base) - base + HALF_LOG_2PI)
+    mirrored = fnp.where(left, z, 0.5)
+    return fnp.where(left, math.pi / (lax.sin(math.pi * mirrored) * value), value)
+
+
+@elementwise
+def gamma(x: Array) -> Array:
+    """Gamma(x), the factorial of x - 1; x may be complex.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.gamma(5.0)), 3)
+    24.0
+    """
+    if x.dtype.kind == "c":
+        return _complex_gamma(x)
+    out: Array = in_double(_gamma, [x])
+    return out
+
+
+def _gamma(x: Array) -> Array:
+    return lax.stop_gradient(gammasgn(x)) * lax.exp(lax.lgamma(x))
+
+
+def _rgamma_slope(out: Array, x: Array) -> Array:
+    """-digamma(x) / Gamma(x), whose limit at -n is (-1)^n n!."""
+    pole = (x <= 0) & (x == lax.floor(x))
+    order = fnp.where(pole, -x, 0.0)
+    sign = fnp.where(fnp.remainder(order, 2.0) == 1, -1.0, 1.0)
+    safe = fnp.where(pole, 1.0, x)
+    return fnp.where(pole, sign * lax.exp(lax.lgamma(order + 1.0)),
+                     -lax.digamma(safe) * rgamma_(safe))
+
+
+@partials(_rgamma_slope)
+def rgamma_(x: Array) -> Array:
+    """1 / Gamma(x)."""
+    pole = (x <= 0) & (x == lax.floor(x))
+    safe = fnp.where(pole, 1.0, x)
+    return fnp.where(pole, 0.0, gammasgn(safe) * lax.exp(-lax.lgamma(safe)))
+
+
+@wide
+def rgamma(x: Array) -> Array:
+    """1 / Gamma(x), which is 0 where Gamma has poles.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.special.rgamma(0.0))
+    0.0
+    """
+    return rgamma_(x)
+
+
+def _inexact(name: str, exact: bool, fix: str) -> None:
+    if exact:
+        raise ArgumentError(f"functrans.scipy.special.{name} is not exact.",
+                            where=user_source(), fix=fix)
+
+
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """n!, as a floating number; 0 for negative n. Raises ArgumentError when `exact`.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.factorial(5)), 3)
+    120.0
+    """
+    _inexact("factorial", exact, "math.factorial(n)")
+    out: Array = in_double(_factorial, operands("factorial", n))
+    return out
+
+
+def _factorial(x: Array) -> Array:
+    return fnp.where(x < 0, 0.0, lax.exp(lax.lgamma(fnp.where(x < 0, 0.0, x) + 1.0)))
+
+
+def factorial2(n: ArrayLike, exact: bool = False) -> Array:
+    """n!! = n (n - 2) (n - 4) ..., as a floating number, for an integer n; 0 for negative n.
+
+    NaN for other numbers. Raises ArgumentError when `exact`.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.factorial2(7)), 3)
+    105.0
+    """
+    _inexact("factorial2", exact, "math.prod(range(n, 0, -2))")
+    out: Array = in_double(_factorial2, operands("factorial2", n))
+    return out
+
+
+def _factorial2(n: Array) -> Array:
+    x = lax.stop_gradient(n)
+    safe = fnp.where(x > 0, x, 0.0)
+    odd = fnp.remainder(safe, 2.0) == 1
+    log = 0.5 * safe * math.log(2.0) + lax.lgamma(0.5 * safe + 1.0)
+    value = lax.exp(log + fnp.where(odd, 0.5 * math.log(2 / math.pi), 0.0))
+    return fnp.where(x == lax.floor(x), fnp.where(x < 0, 0.0, value), math.nan)
+
+
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """The number of ways to choose k of N, as a floating number; 0 for k outside [0, N].
+
+    With `repetition` an element may be chosen more than once.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.comb(5, 2)), 3)
+    10.0
+    """
+    if not repetition:
+        return _comb(N, k)
+    items, chosen = promote_dtypes_inexact("comb", N, k)
+    nothing = (items == 0) & (chosen == 0)
+    return fnp.where(nothing, 1.0, _comb(items + chosen - 1, chosen))
+
+
+@wide
+def _comb(N: Array, k: Array) -> Array:
+    valid = (k >= 0) & (k <= N)
+    n, m = fnp.where(valid, N, 1.0), fnp.where(valid, k, 1.0)
+    value = lax.exp(-lax.log1p(n) - densities.betaln(n - m + 1.0, m + 1.0))
+    return fnp.where(valid, value, fnp.where(fnp.isnan(N) | fnp.isnan(k), math.nan, 0.0))
+
+
+@wide
+def binom(x: Array, y: Array) -> Array:
+    """The binomial coefficient of real x and y, Gamma(x + 1) / (Gamma(y + 1) Gamma(x - y + 1)).
+
+    NaN for a negative integer x.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.binom(5.0, 2.0)), 3)
+    10.0
+    """
+    pole = (x < 0) & (x == lax.floor(x))
+    none = ((y < 0) & (y == lax.floor(y))) | ((x - y < 0) & (x - y == lax.floor(x - y)))
+    n, k = fnp.where(pole | none, 1.0, x), fnp.where(pole | none, 1.0, y)
+    sign = gammasgn(n + 1.0) * gammasgn(k + 1.0) * gammasgn(n - k + 1.0)
+    log = densities.log_gamma_ratio(n - k + 1.0, k) - lax.lgamma(k + 1.0)
+    value = lax.stop_gradient(sign) * lax.exp(log)
+    return fnp.where(pole, math.nan, fnp.where(none, 0.0, value))
+
+
+def perm(N: ArrayLike, k: ArrayLike, exact: bool = False) -> Array:
+    """The number of sequences of k of N elements, N! / (N - k)!; 0 for k outside [0, N].
+
+    Raises ArgumentError when `exact`.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.perm(5, 2)), 3)
+    20.0
+    """
+    _inexact("perm", exact, "math.perm(N, k)")
+    return _perm(N, k)
+
+
+@wide
+def _perm(N: Array, k: Array) -> Array:
+    valid = (k >= 0) & (k <= N)
+    n, m = fnp.where(valid, N, 1.0), fnp.where(valid, k, 1.0)
+    value = lax.exp(densities.log_gamma_ratio(n - m + 1.0, m))
+    return fnp.where(valid, value, fnp.where(fnp.isnan(N) | fnp.isnan(k), math.nan, 0.0))
+
+
+@wide
+def poch(z: Array, m: Array) -> Array:
+    """Pochhammer's symbol Gamma(z + m) / Gamma(z).
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.poch(5.0, 2.0)), 3)
+    30.0
+    """
+    whole_z, total = (z <= 0) & (z == lax.floor(z)), z + m
+    whole_total = (total <= 0) & (total == lax.floor(total))
+    # between two poles by reflection: (-1)^m Gamma(1 - z) / Gamma(1 - z - m)
+    both, either = whole_z & whole_total, whole_z | whole_total
+    a, b = fnp.where(either, 1.0, z), fnp.where(either, 0.0, m)
+    value = lax.stop_gradient(gammasgn(a + b) * gammasgn(a)) * lax.exp(
+        densities.log_gamma_ratio(a, b))
+    p, q = fnp.where(both, 1.0 - total, 1.0), fnp.where(both, m, 0.0)
+    turned = lax.exp(densities.log_gamma_ratio(p, q))
+    turned = fnp.where(fnp.remainder(m, 2.0) == 1, -turned, turned)
+    return fnp.where(m == 0, 1.0, fnp.where(both, turned, fnp.where(
+        whole_z, 0.0, fnp.where(whole_total, math.inf, value))))
+
+
+@wide
+def betaln(a: Array, b: Array) -> Array:
+    """log |B(a, b)|, for B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b).
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.betaln(2.0, 3.0)), 4)
+    -2.4849
+    """
+    out: Array = densities.betaln(a, b)
+    return out
+
+
+@wide
+def beta(a: Array, b: Array) -> Array:
+    """B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b).
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.beta(2.0, 3.0)), 4)
+    0.0833
+    """
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    value = lax.stop_gradient(sign) * lax.exp(densities.betaln(a, b))
+    total = a + b
+    zero = (total <= 0) & (total == lax.floor(total)) & (a != lax.floor(a))
+    return fnp.where(zero, 0.0, value)
+
+
+def bernoulli(n: int) -> Array:
+    """The Bernoulli numbers B_0 to B_n, for a Python int n; infinite from where they overflow.
+
+    From the tangent numbers, which are integers (Brent and Harvey, 2011). Raises ArgumentError
+    for an n that is no int >= 0.
+
+    >>> import functrans as ft
+    >>> ft.scipy.special.bernoulli(2).tolist()
+    [1.0, -0.5, 0.1666666716337204]
+    """
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise ArgumentError(f"functrans.scipy.special.bernoulli: {n!r} is no int >= 0.",
+                            where=user_source())
+    numbers = np.zeros(int(n) + 1)
+    numbers[:2] = (1.0, -0.5)[:int(n) + 1]
+    half = min(int(n) // 2, 130)
+    tangents = [math.factorial(k) for k in range(max(half, 1))]
+    for i in range(1, half):
+        for j in range(i, half):
+            tangents[j] = (j - i) * tangents[j - 1] + (j - i + 2) * tangents[j]
+    for k in range(1, int(n) // 2 + 1):
+        sign = 1.0 if k % 2 else -1.0
+        power = 4**k
+        value = fractions.Fraction(2 * k * tangents[k - 1], power * (power - 1)) \
+            if k <= half else None
+        numbers[2 * k] = math.inf * sign if value is None or value > 1e308 else sign * float(value)
+    return fnp.asarray(numbers.astype(dtypes.default_float()))
+
+
+def multigammaln(a: ArrayLike, d: int) -> Array:
+    """The logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2."""
+    (x,) = promote_dtypes_inexact("multigammaln", a)
+    x = operand("multigammaln", x)
+    constant = 0.25 * d * (d - 1) * math.log(math.pi)
+    halves = np.arange(d).astype(x.dtype) / 2
+    return fnp.sum(lax.lgamma(x[..., None] - halves), -1) + constant
+
+
+@elementwise
+def _zeta(x: Array, q: Array) -> Array:
+    return special.zeta(x, q)
+
+
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """The Hurwitz zeta function for x > 1; Riemann's when q is not given.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.zeta(2.0)), 4)
+    1.6449
+    """
+    return _zeta(x, 1.0 if q is None else q)

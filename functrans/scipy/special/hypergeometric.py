@@ -1,0 +1,248 @@
+"""Hypergeometric functions of real arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.scipy.special.common import loop, partials, pushed, wide
+from functrans.scipy.special.gammas import rgamma_ as rgamma
+from functrans.typing import Array
+
+__all__ = ["hyp0f1", "hyp1f1", "hyp2f1"]
+
+_DIGITS: Final = 1e-20
+_CALM: Final = 4.0  # terms below rounding before a sum ends: one alone may be 0
+
+
+def _is_pole(c: Array) -> Array:
+    return (c <= 0) & (c == lax.floor(c))
+
+
+def _series(a: Array, b: Array, c: Array | None, x: Array, limit: int) -> Array:
+    """The sum of (a)_k (b)_k / (c)_k x^k / k!; without c of (a)_k / (b)_k x^k / k!."""
+    def step(k: Any, total: Array, term: Array, calm: Array) -> tuple[Array, ...]:
+        ratio = (a + k - 1.0) / (b + k - 1.0) if c is None \
+            else (a + k - 1.0) * (b + k - 1.0) / (c + k - 1.0)
+        term = term * (ratio * (x / k))
+        total = total + term
+        small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
+        return total, term, fnp.where(small, calm + 1.0, 0.0)
+
+    one = fnp.ones_like(x)
+    return loop(step, (one, one, fnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, limit)[0]
+
+
+# 0F1 and 1F1 ---------------------------------------------------------------------------------
+
+
+def _hyp0f1_value(v: Array, z: Array) -> Array:
+    keep = ~_is_pole(v) & (lax.abs(v) < math.inf) & (lax.abs(z) < 1e6)
+    b, x = fnp.where(keep, v, 1.0), fnp.where(keep, z, 0.0)
+
+    def step(k: Any, total: Array, term: Array, calm: Array) -> tuple[Array, ...]:
+        term = term * (x / (k * (b + k - 1.0)))
+        total = total + term
+        small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
+        return total, term, fnp.where(small, calm + 1.0, 0.0)
+
+    one = fnp.ones_like(x)
+    value, _, _ = loop(step, (one, one, fnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, 9000)
+    return fnp.where(keep, value, math.nan)
+
+
+_hyp0f1 = partials(pushed(_hyp0f1_value, 0),
+                   lambda out, v, z: _hyp0f1(v + 1.0, z) / v)(_hyp0f1_value)
+
+
+@wide
+def hyp0f1(v: Array, z: Array) -> Array:
+    """The confluent hypergeometric limit function 0F1(; v; z), for |z| < 1e6; NaN beyond.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.hyp0f1(1.0, 1.0)), 4)
+    2.2796
+    """
+    return _hyp0f1(v, z)
+
+
+_LARGE: Final = 60.0
+
+
+def _two_f_zero(a: Array, b: Array, x: Array) -> Array:
+    """The asymptotic series of (a)_k (b)_k / k! x^k, up to its smallest term."""
+    def step(k: Any, total: Array, term: Array, last: Array) -> tuple[Array, ...]:
+        new = term * ((a + k - 1.0) * (b + k - 1.0) * x / k)
+        grows = (lax.abs(new) > lax.abs(term)) & (k > 2.0)
+        return (fnp.where(grows, total, total + new), fnp.where(grows, term, new),
+                fnp.where(grows, 0.0, lax.abs(new)))
+
+    one = fnp.ones_like(x)
+    return loop(step, (one, one, one),
+                lambda total, term, last: last > 1e-18 * lax.abs(total), 200)[0]
+
+
+def _kummer(a: Array, b: Array, x: Array) -> Array:
+    """1F1 for x >= 0: the series, and the asymptotic one where x is large for the parameters."""
+    size = fnp.maximum(lax.abs(a), lax.abs(b)) + 1.0
+    far = (x > _LARGE) & (x > 2.0 * size * size) & ~_is_pole(a) & (x < 1e300)
+    near = fnp.where(far, 1.0, fnp.minimum(x, 1e4))
+    series = _series(fnp.where(far, 1.0, a), fnp.where(far, 1.0, b), None, near, 30_000)
+    p, q = fnp.where(far, a, 1.0), fnp.where(far, b, 1.0)
+    y = fnp.where(far, x, _LARGE)
+    sums = _two_f_zero(q - p, 1.0 - p, 1.0 / y)
+    power = lax.exp(0.5 * (y + (p - q) * lax.log(y)))
+    head = _gamma(q) * rgamma(p)
+    return fnp.where(far, head * power * sums * power, fnp.where(x > 1e4, math.nan, series))
+
+
+def _gamma(x: Array) -> Array:
+    return 1.0 / rgamma(x)
+
+
+def _hyp1f1_value(a: Array, b: Array, x: Array) -> Array:
+    finite = (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf) & (lax.abs(x) < math.inf)
+    keep = ~_is_pole(b) & finite
+    p, q, z = fnp.where(keep, a, 1.0), fnp.where(keep, b, 1.0), fnp.where(keep, x, 0.0)
+    # by Kummer's transformation below 0, where the series would cancel, unless it is a polynomial
+    # of few terms
+    turned = (z < 0) & ~(_is_pole(p) & (lax.abs(p * z) < 4.0))
+    value = _kummer(fnp.where(turned, q - p, p), q, fnp.where(turned, -z, fnp.where(z < 0, 0.0, z)))
+    short = _series(fnp.where((z < 0) & ~turned, p, 1.0), q, None,
+                    fnp.where((z < 0) & ~turned, z, 0.0), 500)
+    value = fnp.where((z < 0) & ~turned, short, value)
+    value = fnp.where(turned, lax.exp(fnp.where(turned, z, 0.0)) * value, value)
+    return fnp.where(keep, value, fnp.where(finite, math.inf, math.nan))
+
+
+_hyp1f1 = partials(pushed(_hyp1f1_value, 0), pushed(_hyp1f1_value, 1),
+                   lambda out, a, b, x: a / b * _hyp1f1(a + 1.0, b + 1.0, x))(_hyp1f1_value)
+
+
+@wide
+def hyp1f1(a: Array, b: Array, x: Array) -> Array:
+    """Kummer's confluent hypergeometric function 1F1(a; b; x).
+
+    The power series, Kummer's transformation for x < 0, and the asymptotic series (DLMF 13.7.2).
+    Digits are lost where terms of both signs cancel: for large negative a or b - a.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.hyp1f1(1.0, 2.0, 1.0)), 4)
+    1.7183
+    """
+    return _hyp1f1(a, b, x)
+
+
+# 2F1 -----------------------------------------------------------------------------------------
+
+_DISC: Final = 0.6  # up to where the series at 0 is summed
+
+
+def _continued(a: Array, b: Array, c: Array, x: Array) -> Array:
+    """2F1 for x in [0, 1): its series, then Taylor's at points halfway to 1 (by its equation)."""
+    first = fnp.minimum(x, _DISC)
+    value = _series(a, b, c, first, 2000)
+    slope = a * b / c * _series(a + 1.0, b + 1.0, c + 1.0, first, 2000)
+
+    def advance(k: Any, at: Array, value: Array, slope: Array) -> tuple[Array, ...]:
+        step = fnp.minimum(x - at, 0.5 * (1.0 - at))
+        new_value, new_slope = _taylor(a, b, c, at, value, slope, step)
+        return fnp.where(step < 0.5 * (1.0 - at), x, at + step), new_value, new_slope
+
+    return loop(advance, (first, value, slope), lambda at, v, s: at < x, 60)[1]
+
+
+def _taylor(a: Array, b: Array, c: Array, at: Array, value: Array, slope: Array, step: Array
+            ) -> tuple[Array, Array]:
+    """The solution of the hypergeometric equation and its slope a step further.
+
+    The recurrence is that of the coefficients times powers of the step.
+    """
+    p = at * (1.0 - at)
+    ratio, square = step / p, step * (step / p)
+    gain = 1.0 - 2.0 * at
+    first = c - (a + b + 1.0) * at
+
+    def term(k: Any, low: Array, high: Array, total: Array, rise: Array, calm: Array
+             ) -> tuple[Array, ...]:
+        m = k - 1.0
+        new = ((m + a) * (m + b) * square * low - (m + 1.0) * (gain * m + first) * ratio * high) \
+            / ((m + 1.0) * (m + 2.0))
+        small = ~((lax.abs(new) > _DIGITS * lax.abs(total))
+                  | (lax.abs((m + 2.0) * new) > _DIGITS * lax.abs(rise)))
+        return (high, new, total + new, rise + (m + 2.0) * new,
+                fnp.where(small, calm + 1.0, 0.0))
+
+    high = slope * step
+    state = (value, high, value + high, high, fnp.zeros_like(value))
+    _, _, total, rise, _ = loop(term, state, lambda a, b, c, d, calm: calm < _CALM, 400)
+    return total, fnp.where(step > 0, rise / fnp.where(step > 0, step, 1.0), slope)
+
+
+def _at_one(a: Array, b: Array, c: Array) -> Array:
+    """Gauss's sum, where c - a - b > 0."""
+    converges = c - a - b > 0
+    p, q, r = (fnp.where(converges, v, w) for v, w in ((a, 0.0), (b, 0.0), (c, 1.0)))
+    value = _gamma(r) * _gamma(r - p - q) * rgamma(r - p) * rgamma(r - q)
+    return fnp.where(converges, value, math.inf)
+
+
+def _hyp2f1_value(a: Array, b: Array, c: Array, x: Array) -> Array:
+    # a polynomial ends before a pole of c
+    last = fnp.where(_is_pole(a), -a, math.inf)
+    last = fnp.minimum(last, fnp.where(_is_pole(b), -b, math.inf))
+    ends = (last < math.inf) & (last < 500.0)
+    pole = _is_pole(c) & ~(ends & (last <= -c))
+    finite = (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf) & (lax.abs(c) < math.inf)
+    keep = finite & ~pole & (x < 1) & (x > -math.inf) & ~ends
+    p, q, r = (fnp.where(keep, v, 1.0) for v in (a, b, c))
+    z = fnp.where(keep, x, 0.0)
+    low = z < 0
+    # Pfaff's transformation brings what is below 0 to (0, 1), with the parameter that makes the
+    # terms of one sign where there is one
+    swap = low & (lax.abs(r - p) < lax.abs(r - q)) & (r - q < 0)
+    p, q = fnp.where(swap, q, p), fnp.where(swap, p, q)
+    q = fnp.where(low, r - q, q)
+    inner = _continued(p, q, r, fnp.where(low, z / (z - 1.0), z))
+    value = inner * fnp.where(low, lax.exp(-p * lax.log1p(-fnp.where(low, z, 0.0))), 1.0)
+    one = fnp.where(x == 1, 1.0, 0.0)
+    value = fnp.where(keep, value, fnp.where((one == 1) & finite & ~pole & ~ends,
+                                             _at_one(a, b, c), math.nan))
+    whole = ends & ~pole & (lax.abs(x) < math.inf) & finite
+    polynomial = _polynomial(fnp.where(whole, a, 0.0), fnp.where(whole, b, 0.0),
+                             fnp.where(whole, c, 1.0), fnp.where(whole, x, 0.0))
+    value = fnp.where(whole, polynomial, value)
+    return fnp.where(pole & finite & ~fnp.isnan(x), math.inf, value)
+
+
+def _polynomial(a: Array, b: Array, c: Array, x: Array) -> Array:
+    last = lax.stop_gradient(fnp.minimum(fnp.where(_is_pole(a), -a, math.inf),
+                                         fnp.where(_is_pole(b), -b, math.inf)))
+
+    def step(k: Any, total: Array, term: Array, i: Array) -> tuple[Array, ...]:
+        term = term * ((a + k - 1.0) * (b + k - 1.0) / (c + k - 1.0) * (x / k))
+        return total + term, term, i + 1.0
+
+    one = fnp.ones_like(x)
+    return loop(step, (one, one, fnp.zeros_like(x)), lambda total, term, i: i < last, 500)[0]
+
+
+_hyp2f1 = partials(
+    pushed(_hyp2f1_value, 0), pushed(_hyp2f1_value, 1), pushed(_hyp2f1_value, 2),
+    lambda out, a, b, c, x: a * b / c * _hyp2f1(a + 1.0, b + 1.0, c + 1.0, x))(_hyp2f1_value)
+
+
+@wide
+def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
+    """Gauss's hypergeometric function 2F1(a, b; c; x), for x <= 1; NaN beyond.
+
+    Its series up to x = 0.6 and Taylor's at points halfway to 1 from there, which needs no case
+    for c - a - b near an integer; Pfaff's transformation for x < 0; Gauss's sum at 1.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
+    1.3863
+    """
+    return _hyp2f1(a, b, c, x)

@@ -1,0 +1,41 @@
+"""Where increasing functions are 0: the inverses of distribution functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.scipy.special.common import loop
+from functrans.typing import Array
+
+__all__ = ["increasing_root"]
+
+_CLOSE: Final = 1e-8  # of a step of Newton's: what it leaves is the square of this
+_ROUNDING: Final = 2e-16
+_LIMIT: Final = 200
+
+
+def increasing_root(fun: Callable[[Array], tuple[Array, Array]], low: Array, high: Array,
+                    start: Array) -> Array:
+    """x between low and high where `fun(x)`, a pair of an increasing value and its slope, is 0.
+
+    Newton's method, and the middle of the bracket where a step would leave it.
+    """
+    def step(k: Any, low: Array, high: Array, x: Array, moved: Array) -> tuple[Array, ...]:
+        value, slope = fun(x)
+        low, high = fnp.where(value < 0, x, low), fnp.where(value >= 0, x, high)
+        new = x - value / slope
+        inside = (new > low) & (new < high) & (lax.abs(new - x) <= 0.7 * moved)
+        done = value == 0
+        new = fnp.where(done, x, fnp.where(inside, new, 0.5 * (low + high)))
+        # a step to the middle says nothing of the distance that is left
+        return low, high, new, fnp.where(inside | done, lax.abs(new - x), 1e300)
+
+    def going(low: Array, high: Array, x: Array, moved: Array) -> Array:
+        width = fnp.maximum(lax.abs(x), 1.0)
+        return (moved > _CLOSE * width) & (high - low > _ROUNDING * width)
+
+    start = fnp.clip(start, low, high)
+    return loop(step, (low, high, start, fnp.full_like(start, 1e300)), going, _LIMIT)[2]

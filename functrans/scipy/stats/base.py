@@ -1,0 +1,394 @@
+"""What the distributions of one variable share: places and scales, supports, and defaults.
+
+A distribution states functions of a standard variable z = (x - loc) / scale and of its shape
+parameters inside of its support: `log_density` and `below` at least. What is outside, impossible
+parameters, and the functions that follow from others are here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from functrans import lax, random
+from functrans import numpy as fnp
+from functrans.core import dtypes
+from functrans.core.errors import public
+from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
+from functrans.scipy.stats.quantiles import numeric_quantile, whole_quantile
+from functrans.typing import Array, ArrayLike
+
+__all__ = ["Continuous", "Discrete", "promoted"]
+
+_NAN: Final = math.nan
+_INF: Final = math.inf
+
+
+def promoted(name: str, *args: ArrayLike) -> list[Array]:
+    """The arguments in one floating dtype and one shape."""
+    name = f"scipy.stats.{name}"
+    return broadcast_all(name, *(operand(name, x) for x in promote_dtypes_inexact(name, *args)))
+
+
+def _between(low: Any, high: Any, like: Array) -> Array:
+    """A point inside of (low, high), whose ends may be infinite."""
+    low, high = fnp.full_like(like, low) + 0 * like, fnp.full_like(like, high) + 0 * like
+    from_low, to_high = fnp.abs(low) < _INF, fnp.abs(high) < _INF
+    a, b = fnp.where(from_low, low, 0.0), fnp.where(to_high, high, 0.0)
+    one_sided = fnp.where(from_low, a + 1.0, fnp.where(to_high, b - 1.0, 0.0))
+    return fnp.where(from_low & to_high, 0.5 * (a + b), one_sided)
+
+
+class Distribution:
+    """A family of distributions, whose methods take a variable, its shapes and loc (and scale)."""
+
+    shapes: ClassVar[tuple[str, ...]] = ()
+    positive: ClassVar[tuple[str, ...]] = ()
+    """The shapes that are above 0."""
+    functions: ClassVar[dict[str, str]]
+    """The methods of a variable, and the name of that."""
+    has_scale: ClassVar[bool]
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        for method, variable in self.functions.items():
+            setattr(self, method, self._public(method, [variable]))
+        for method in ("mean", "var", "std", "median", "entropy"):
+            if self._has(method):
+                setattr(self, method, self._public(method, []))
+
+    def _has(self, method: str) -> bool:
+        needed = {"mean": "expected", "var": "variance", "std": "variance",
+                  "entropy": "information"}.get(method)
+        return needed is None or hasattr(self, needed)
+
+    def __repr__(self) -> str:
+        return f"<distribution functrans.scipy.stats.{self.name}>"
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        ends = [("loc", 0), ("scale", 1)] if self.has_scale else [("loc", 0)]
+        return [*(inspect.Parameter(s, both) for s in self.shapes),
+                *(inspect.Parameter(n, both, default=d) for n, d in ends)]
+
+    def _public(self, method: str, variables: Sequence[str]) -> Callable[..., Array]:
+        """A method as users call it: arguments by name or place, promoted and broadcast."""
+        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        signature = inspect.Signature(
+            [*(inspect.Parameter(v, both) for v in variables), *self._parameters()])
+        full = f"{self.name}.{method}"
+        run = getattr(self, f"_{method}")
+
+        def call(*args: Any, **kwargs: Any) -> Array:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            out: Array = run(*promoted(full, *bound.arguments.values()))
+            return out
+
+        call.__name__ = call.__qualname__ = method
+        call.__doc__ = f"{_SENTENCES[method]} of the distribution {self.name}."
+        call.__module__ = __name__
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return public(call)
+
+    def possible(self, *shapes: Array) -> Any:
+        """Where the shapes are those of a distribution."""
+        known = True
+        for name, x in zip(self.shapes, shapes, strict=True):
+            known = known & (x > 0) if name in self.positive else known & (x == x)
+        return known
+
+    def rvs(self, key: Array, *args: Any, shape: Any = None, **kwargs: Any) -> Array:
+        """Random numbers from a key, of `shape`, or of the shape of the parameters together.
+
+        rvs(key, *shapes, loc=0, scale=1, shape=None): differentiable in the parameters where
+        numbers are continuous, and integers of the default dtype where they are whole.
+        """
+        bound = inspect.Signature(self._parameters()).bind(*args, **kwargs)
+        bound.apply_defaults()
+        xs = promoted(f"{self.name}.rvs", *bound.arguments.values())
+        if shape is not None:
+            shape = (shape,) if isinstance(shape, int) else tuple(shape)
+            xs = [fnp.broadcast_to(x, shape) for x in xs]
+        return self._draw_placed(key, *xs)
+
+    def _draw_placed(self, key: Array, *xs: Array) -> Array:
+        raise TypeError("a family of distributions is Continuous or Discrete.")
+
+
+_SENTENCES: Final = {
+    "logpdf": "The logarithm of the density", "pdf": "The density",
+    "logpmf": "The logarithm of the probability of k", "pmf": "The probability of k",
+    "cdf": "The probability of values up to the given one",
+    "logcdf": "The logarithm of cdf", "sf": "The probability of values above the given one",
+    "logsf": "The logarithm of sf", "ppf": "The quantile, the inverse of cdf,",
+    "isf": "The inverse of sf", "mean": "The mean", "var": "The variance",
+    "std": "The standard deviation", "median": "The median", "entropy": "The entropy",
+}
+
+
+def _log_of(small: Array, other: Array) -> Array:
+    """log(small), by its complement where that has more digits."""
+    near_one = small > 0.5
+    return fnp.where(near_one, lax.log1p(-fnp.where(near_one, other, 0.5)),
+                     lax.log(fnp.where(near_one, 0.5, small)))
+
+
+class Continuous(Distribution):
+    """A family of densities; `low` and `high` are the ends of the support of z."""
+
+    functions: ClassVar[dict[str, str]] = {
+        "logpdf": "x", "pdf": "x", "cdf": "x", "logcdf": "x", "sf": "x", "logsf": "x",
+        "ppf": "q", "isf": "q"}
+    has_scale = True
+    low: ClassVar[float] = -_INF
+    high: ClassVar[float] = _INF
+
+    # of a family ---------------------------------------------------------------------------
+
+    def support(self, *shapes: Array) -> tuple[Any, Any]:
+        return self.low, self.high
+
+    def log_density(self, z: Array, *shapes: Array) -> Array:
+        raise TypeError(f"{self.name} has no density.")
+
+    def below(self, z: Array, *shapes: Array) -> Array:
+        return 1.0 - self.above(z, *shapes)
+
+    def above(self, z: Array, *shapes: Array) -> Array:
+        return 1.0 - self.below(z, *shapes)
+
+    def log_below(self, z: Array, *shapes: Array) -> Array:
+        return _log_of(self.below(z, *shapes), self.above(z, *shapes))
+
+    def log_above(self, z: Array, *shapes: Array) -> Array:
+        return _log_of(self.above(z, *shapes), self.below(z, *shapes))
+
+    def quantile(self, q: Array, *shapes: Array) -> Array:
+        return numeric_quantile(self, q, shapes, upper=False)
+
+    def upper_quantile(self, q: Array, *shapes: Array) -> Array:
+        return self.quantile(1.0 - q, *shapes)
+
+    def draw(self, key: Array, like: Array, *shapes: Array) -> Array:
+        """Standard random numbers of the shape and dtype of `like`."""
+        tiny = float(dtypes.finfo(like.dtype).tiny)
+        u = random.uniform(key, like.shape, like.dtype, minval=tiny)
+        return self.quantile(u, *shapes)
+
+    # what users call -----------------------------------------------------------------------
+
+    def _at(self, x: Array, rest: Sequence[Array]) -> tuple[Any, ...]:
+        """z, the shapes, the scale, whether all is possible, and the ends of the support."""
+        *shapes, loc, scale = rest
+        known = (scale > 0) & self.possible(*shapes)
+        z = (x - loc) / fnp.where(scale > 0, scale, _NAN)
+        low, high = self.support(*shapes)
+        return z, shapes, scale, known & (z == z), low, high
+
+    def _logpdf(self, x: Array, *rest: Array) -> Array:
+        z, shapes, scale, known, low, high = self._at(x, rest)
+        inside = (z >= low) & (z <= high) & (fnp.abs(z) < _INF)
+        safe = fnp.where(inside, z, _between(low, high, z))
+        value = self.log_density(safe, *shapes) - lax.log(scale)
+        return fnp.where(known, fnp.where(inside, value, -_INF), _NAN)
+
+    def _pdf(self, x: Array, *rest: Array) -> Array:
+        return lax.exp(self._logpdf(x, *rest))
+
+    def _placed(self, fun: Callable[..., Array], first: float, last: float, x: Array,
+                rest: Sequence[Array]) -> Array:
+        z, shapes, _, known, low, high = self._at(x, rest)
+        inside = (z > low) & (z < high)
+        value = fun(fnp.where(inside, z, _between(low, high, z)), *shapes)
+        value = fnp.where(inside, value, fnp.where(z >= high, last, first))
+        return fnp.where(known, value, _NAN)
+
+    def _cdf(self, x: Array, *rest: Array) -> Array:
+        return self._placed(self.below, 0.0, 1.0, x, rest)
+
+    def _sf(self, x: Array, *rest: Array) -> Array:
+        return self._placed(self.above, 1.0, 0.0, x, rest)
+
+    def _logcdf(self, x: Array, *rest: Array) -> Array:
+        return self._placed(self.log_below, -_INF, 0.0, x, rest)
+
+    def _logsf(self, x: Array, *rest: Array) -> Array:
+        return self._placed(self.log_above, 0.0, -_INF, x, rest)
+
+    def _inverse(self, fun: Callable[..., Array], q: Array, rest: Sequence[Array],
+                 upper: bool) -> Array:
+        *shapes, loc, scale = rest
+        known = (scale > 0) & self.possible(*shapes) & (q >= 0) & (q <= 1)
+        low, high = self.support(*shapes)
+        inside = (q > 0) & (q < 1)
+        z = fun(fnp.where(inside, q, 0.5), *shapes)
+        first, last = (high, low) if upper else (low, high)
+        z = fnp.where(inside, z, fnp.where(q <= 0, first, last))
+        return fnp.where(known, loc + scale * z, _NAN)
+
+    def _ppf(self, q: Array, *rest: Array) -> Array:
+        return self._inverse(self.quantile, q, rest, False)
+
+    def _isf(self, q: Array, *rest: Array) -> Array:
+        return self._inverse(self.upper_quantile, q, rest, True)
+
+    def _moment(self, value: Any, rest: Sequence[Array]) -> Array:
+        *shapes, _, scale = rest
+        known = (scale > 0) & self.possible(*shapes)
+        return fnp.where(known, value, _NAN)
+
+    def _mean(self, *rest: Array) -> Array:
+        *shapes, loc, scale = rest
+        return self._moment(loc + scale * self._filled("expected", shapes, loc), rest)
+
+    def _var(self, *rest: Array) -> Array:
+        *shapes, loc, scale = rest
+        return self._moment(scale * scale * self._filled("variance", shapes, loc), rest)
+
+    def _std(self, *rest: Array) -> Array:
+        return lax.sqrt(self._var(*rest))
+
+    def _entropy(self, *rest: Array) -> Array:
+        *shapes, loc, scale = rest
+        return self._moment(lax.log(scale) + self._filled("information", shapes, loc), rest)
+
+    def _median(self, *rest: Array) -> Array:
+        return self._ppf(fnp.full_like(rest[0], 0.5), *rest)
+
+    def _filled(self, name: str, shapes: Sequence[Array], like: Array) -> Array:
+        value = getattr(self, name)(*shapes)
+        return value if isinstance(value, type(like)) else fnp.full_like(like, value)
+
+    def _draw_placed(self, key: Array, *xs: Array) -> Array:
+        *shapes, loc, scale = xs
+        z = self.draw(key, loc, *shapes)
+        return self._moment(loc + scale * z, xs)
+
+
+class Discrete(Distribution):
+    """A family of probabilities of whole numbers."""
+
+    functions: ClassVar[dict[str, str]] = {
+        "logpmf": "k", "pmf": "k", "cdf": "k", "logcdf": "k", "sf": "k", "logsf": "k",
+        "ppf": "q", "isf": "q"}
+    has_scale = False
+
+    # of a family ---------------------------------------------------------------------------
+
+    def support(self, *shapes: Array) -> tuple[Any, Any]:
+        return 0.0, _INF
+
+    def log_probability(self, k: Array, *shapes: Array) -> Array:
+        raise TypeError(f"{self.name} has no probabilities.")
+
+    def below(self, k: Array, *shapes: Array) -> Array:
+        """The probability of values up to a whole k in the support."""
+        return 1.0 - self.above(k, *shapes)
+
+    def above(self, k: Array, *shapes: Array) -> Array:
+        return 1.0 - self.below(k, *shapes)
+
+    def draw(self, key: Array, like: Array, *shapes: Array) -> Array:
+        u = random.uniform(key, like.shape, like.dtype)
+        return self._ppf(u, *shapes, fnp.zeros_like(like))
+
+    # what users call -----------------------------------------------------------------------
+
+    def _at(self, k: Array, rest: Sequence[Array]) -> tuple[Any, ...]:
+        *shapes, loc = rest
+        n = k - loc
+        low, high = self.support(*shapes)
+        return n, shapes, self.possible(*shapes) & (n == n), low, high
+
+    def _logpmf(self, k: Array, *rest: Array) -> Array:
+        n, shapes, known, low, high = self._at(k, rest)
+        inside = (n >= low) & (n <= high) & (n == lax.floor(n)) & (fnp.abs(n) < _INF)
+        value = self.log_probability(fnp.where(inside, n, self._first(low, high, n)), *shapes)
+        return fnp.where(known, fnp.where(inside, value, -_INF), _NAN)
+
+    @staticmethod
+    def _first(low: Any, high: Any, like: Array) -> Array:
+        """A whole number of the support, which has an end."""
+        start = fnp.full_like(like, low) if isinstance(low, float) else low
+        return fnp.where(start > -_INF, start, 0.0)
+
+    def _pmf(self, k: Array, *rest: Array) -> Array:
+        return lax.exp(self._logpmf(k, *rest))
+
+    def _summed(self, fun: Callable[..., Array], first: float, last: float, k: Array,
+                rest: Sequence[Array]) -> Array:
+        n, shapes, known, low, high = self._at(k, rest)
+        n = lax.floor(n)
+        inside = (n >= low) & (n < high)
+        value = fun(fnp.where(inside, n, self._first(low, high, n)), *shapes)
+        value = fnp.where(inside, value, fnp.where(n >= high, last, first))
+        return fnp.where(known, value, _NAN)
+
+    def _cdf(self, k: Array, *rest: Array) -> Array:
+        return self._summed(self.below, 0.0, 1.0, k, rest)
+
+    def _sf(self, k: Array, *rest: Array) -> Array:
+        return self._summed(self.above, 1.0, 0.0, k, rest)
+
+    def _logcdf(self, k: Array, *rest: Array) -> Array:
+        return _log_of(self._cdf(k, *rest), self._sf(k, *rest))
+
+    def _logsf(self, k: Array, *rest: Array) -> Array:
+        return _log_of(self._sf(k, *rest), self._cdf(k, *rest))
+
+    def _ppf(self, q: Array, *rest: Array) -> Array:
+        return self._search(q, rest, upper=False)
+
+    def _isf(self, q: Array, *rest: Array) -> Array:
+        return self._search(q, rest, upper=True)
+
+    def _search(self, q: Array, rest: Sequence[Array], upper: bool) -> Array:
+        """The least k with cdf(k) >= q (or sf(k) <= q); one less than the support for the end."""
+        *shapes, loc = (lax.stop_gradient(x) for x in rest)
+        known = self.possible(*shapes) & (q >= 0) & (q <= 1)
+        low, high = self.support(*shapes)
+        end, far = (q == 1, q == 0) if upper else (q == 0, q == 1)
+        inside = known & ~end & ~far
+        zero = fnp.zeros_like(loc)
+        slack = 8.0 * float(dtypes.finfo(q.dtype).eps)
+
+        def reached(k: Array) -> Array:
+            value = self._sf(k, *shapes, zero) if upper else self._cdf(k, *shapes, zero)
+            return value <= q * (1.0 + slack) if upper else value >= q * (1.0 - slack)
+
+        low, high = fnp.full_like(q, 0.0) + low, fnp.full_like(q, 0.0) + high
+        k = whole_quantile(reached, low, high, inside)
+        k = fnp.where(inside, k, fnp.where(end, low - 1.0, high))
+        return fnp.where(known, k + rest[-1], _NAN)
+
+    def _mean(self, *rest: Array) -> Array:
+        *shapes, loc = rest
+        return fnp.where(self.possible(*shapes), loc + self.expected(*shapes), _NAN)
+
+    def _var(self, *rest: Array) -> Array:
+        *shapes, loc = rest
+        return fnp.where(self.possible(*shapes), 0.0 * loc + self.variance(*shapes), _NAN)
+
+    def _std(self, *rest: Array) -> Array:
+        return lax.sqrt(self._var(*rest))
+
+    def _median(self, *rest: Array) -> Array:
+        return self._ppf(fnp.full_like(rest[0], 0.5), *rest)
+
+    def _entropy(self, *rest: Array) -> Array:
+        *shapes, loc = rest
+        return fnp.where(self.possible(*shapes), 0.0 * loc + self.information(*shapes), _NAN)
+
+    expected: Callable[..., Any]
+    variance: Callable[..., Any]
+    information: Callable[..., Any]
+
+    def _draw_placed(self, key: Array, *xs: Array) -> Array:
+        *shapes, loc = xs
+        whole = self.draw(key, loc, *shapes) + loc
+        return lax.stop_gradient(whole).astype(dtypes.default_int())
+
+

@@ -1,0 +1,491 @@
+"""Continuous distributions on an interval and on a circle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans import lax, random
+from functrans import numpy as fnp
+from functrans.scipy import special
+from functrans.scipy.special.common import HALF_LOG_2PI
+from functrans.scipy.special.densities import beta_log_density
+from functrans.scipy.stats.base import Continuous
+from functrans.typing import Array
+
+__all__ = ["arcsine", "beta", "cosine", "loguniform", "powerlaw", "semicircular", "triang",
+           "truncexpon", "truncnorm", "uniform", "vonmises", "wrapcauchy"]
+
+
+class Interval(Continuous):
+    """A family on 0 < z < 1."""
+
+    low, high = 0.0, 1.0
+
+
+class Uniform(Interval):
+    """The uniform distribution on [loc, loc + scale].
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.uniform.logpdf(2.0))
+    -inf
+    """
+
+    def log_density(self, z: Array) -> Array:
+        return fnp.zeros_like(z)
+
+    def below(self, z: Array) -> Array:
+        return z
+
+    def quantile(self, q: Array) -> Array:
+        return q
+
+    def expected(self) -> float:
+        return 0.5
+
+    def variance(self) -> float:
+        return 1 / 12
+
+    def information(self) -> float:
+        return 0.0
+
+    def draw(self, key: Array, like: Array) -> Array:
+        return random.uniform(key, like.shape, like.dtype)
+
+
+class Beta(Interval):
+    """The beta distribution of shapes a and b on [loc, loc + scale].
+
+    >>> import functrans as ft
+    >>> abs(round(float(ft.scipy.stats.beta.logpdf(0.5, 1.0, 1.0)), 4))
+    0.0
+    >>> round(float(ft.scipy.stats.beta.cdf(0.5, 2.0, 2.0)), 4)
+    0.5
+    """
+
+    shapes = positive = ("a", "b")
+
+    def log_density(self, z: Array, a: Array, b: Array) -> Array:
+        some = (z > 0) & (z < 1)
+        safe = fnp.where(some, z, 0.5)
+        inner = beta_log_density(a, b, safe, 1.0 - safe) - lax.log(safe) - lax.log1p(-safe)
+        end = special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b)
+        return fnp.where(some, inner, end)
+
+    def below(self, z: Array, a: Array, b: Array) -> Array:
+        return special.betainc(a, b, z)
+
+    def above(self, z: Array, a: Array, b: Array) -> Array:
+        return special.betaincc(a, b, z)
+
+    def quantile(self, q: Array, a: Array, b: Array) -> Array:
+        return special.betaincinv(a, b, q)
+
+    def upper_quantile(self, q: Array, a: Array, b: Array) -> Array:
+        return special.betainccinv(a, b, q)
+
+    def expected(self, a: Array, b: Array) -> Array:
+        return a / (a + b)
+
+    def variance(self, a: Array, b: Array) -> Array:
+        return a * b / ((a + b) ** 2 * (a + b + 1.0))
+
+    def information(self, a: Array, b: Array) -> Array:
+        return special.betaln(a, b) - (a - 1.0) * lax.digamma(a) - (b - 1.0) * lax.digamma(b) \
+            + (a + b - 2.0) * lax.digamma(a + b)
+
+    def draw(self, key: Array, like: Array, a: Array, b: Array) -> Array:
+        return random.beta(key, a, b, like.shape, like.dtype)
+
+
+class Arcsine(Interval):
+    """The arcsine distribution.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.arcsine.cdf(0.5)), 4)
+    0.5
+    """
+
+    def log_density(self, z: Array) -> Array:
+        return -math.log(math.pi) - 0.5 * lax.log(z) - 0.5 * lax.log1p(-z)
+
+    def below(self, z: Array) -> Array:
+        return (2 / math.pi) * lax.asin(lax.sqrt(z))
+
+    def above(self, z: Array) -> Array:
+        return (2 / math.pi) * lax.acos(lax.sqrt(z))
+
+    def quantile(self, q: Array) -> Array:
+        return lax.sin(0.5 * math.pi * q) ** 2
+
+    def upper_quantile(self, q: Array) -> Array:
+        return lax.cos(0.5 * math.pi * q) ** 2
+
+    def expected(self) -> float:
+        return 0.5
+
+    def variance(self) -> float:
+        return 1 / 8
+
+    def information(self) -> float:
+        return math.log(math.pi / 4)
+
+
+class PowerLaw(Interval):
+    """The distribution of density a x^(a - 1) on [0, 1].
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.powerlaw.cdf(0.5, 1.0))
+    0.5
+    """
+
+    shapes = positive = ("a",)
+
+    def log_density(self, z: Array, a: Array) -> Array:
+        return lax.log(a) + special.xlogy(a - 1.0, z)
+
+    def below(self, z: Array, a: Array) -> Array:
+        return lax.exp(a * lax.log(z))
+
+    def above(self, z: Array, a: Array) -> Array:
+        return -lax.expm1(a * lax.log(z))
+
+    def log_below(self, z: Array, a: Array) -> Array:
+        return a * lax.log(z)
+
+    def quantile(self, q: Array, a: Array) -> Array:
+        return lax.exp(lax.log(q) / a)
+
+    def upper_quantile(self, q: Array, a: Array) -> Array:
+        return lax.exp(lax.log1p(-q) / a)
+
+    def expected(self, a: Array) -> Array:
+        return a / (a + 1.0)
+
+    def variance(self, a: Array) -> Array:
+        return a / ((a + 2.0) * (a + 1.0) ** 2)
+
+    def information(self, a: Array) -> Array:
+        return 1.0 - 1.0 / a - lax.log(a)
+
+
+class Triang(Interval):
+    """The triangular distribution on [0, 1] whose density has its peak at c.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.triang.pdf(0.5, 0.5))
+    2.0
+    """
+
+    shapes = ("c",)
+
+    def possible(self, *shapes: Array) -> Any:
+        return (shapes[0] >= 0) & (shapes[0] <= 1)
+
+    def log_density(self, z: Array, c: Array) -> Array:
+        left = (z < c) | ((z == c) & (c == 1))
+        rise = z / fnp.where(left, c, 1.0)
+        fall = (1.0 - z) / fnp.where(left, 1.0, 1.0 - c)
+        return math.log(2.0) + lax.log(fnp.where(left, rise, fall))
+
+    def below(self, z: Array, c: Array) -> Array:
+        left = z < c
+        return fnp.where(left, z * z / fnp.where(left, c, 1.0),
+                         1.0 - (1.0 - z) ** 2 / fnp.where(left, 1.0, 1.0 - c))
+
+    def above(self, z: Array, c: Array) -> Array:
+        left = z < c
+        return fnp.where(left, 1.0 - z * z / fnp.where(left, c, 1.0),
+                         (1.0 - z) ** 2 / fnp.where(left, 1.0, 1.0 - c))
+
+    def quantile(self, q: Array, c: Array) -> Array:
+        left = q < c
+        return fnp.where(left, lax.sqrt(fnp.where(left, c * q, 1.0)),
+                         1.0 - lax.sqrt(fnp.where(left, 1.0, (1.0 - c) * (1.0 - q))))
+
+    def expected(self, c: Array) -> Array:
+        return (c + 1.0) / 3.0
+
+    def variance(self, c: Array) -> Array:
+        return (1.0 - c + c * c) / 18.0
+
+    def information(self, c: Array) -> Array:
+        return fnp.full_like(c, 0.5 - math.log(2.0))
+
+
+class TruncExpon(Continuous):
+    """The exponential distribution on condition that it is below b.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.truncexpon.cdf(1.0, 2.0)), 4)
+    0.7311
+    """
+
+    shapes = positive = ("b",)
+
+    def support(self, b: Array) -> tuple[float, Array]:
+        return 0.0, b
+
+    def log_density(self, z: Array, b: Array) -> Array:
+        return -z - lax.log(-lax.expm1(-b))
+
+    def below(self, z: Array, b: Array) -> Array:
+        return lax.expm1(-z) / lax.expm1(-b)
+
+    def above(self, z: Array, b: Array) -> Array:
+        return lax.exp(-z) * lax.expm1(z - b) / lax.expm1(-b)
+
+    def quantile(self, q: Array, b: Array) -> Array:
+        return -lax.log1p(q * lax.expm1(-b))
+
+    def expected(self, b: Array) -> Array:
+        return 1.0 - b / lax.expm1(b)
+
+
+class LogUniform(Continuous):
+    """The distribution on [a, b] whose logarithm is uniform.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.loguniform.cdf(10.0, 1.0, 100.0)), 4)
+    0.5
+    """
+
+    shapes = ("a", "b")
+
+    def possible(self, *shapes: Array) -> Any:
+        return (shapes[0] > 0) & (shapes[1] > shapes[0])
+
+    def support(self, a: Array, b: Array) -> tuple[Array, Array]:
+        return a, b
+
+    def log_density(self, z: Array, a: Array, b: Array) -> Array:
+        return -lax.log(z) - lax.log(lax.log(b / a))
+
+    def below(self, z: Array, a: Array, b: Array) -> Array:
+        return lax.log(z / a) / lax.log(b / a)
+
+    def above(self, z: Array, a: Array, b: Array) -> Array:
+        return lax.log(b / z) / lax.log(b / a)
+
+    def quantile(self, q: Array, a: Array, b: Array) -> Array:
+        return a * lax.exp(q * lax.log(b / a))
+
+    def expected(self, a: Array, b: Array) -> Array:
+        return (b - a) / lax.log(b / a)
+
+
+class TruncNorm(Continuous):
+    """The normal distribution on condition that z is in [a, b].
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.truncnorm.cdf(0.0, -1.0, 1.0)), 4)
+    0.5
+    """
+
+    shapes = ("a", "b")
+
+    def possible(self, *shapes: Array) -> Any:
+        return shapes[0] < shapes[1]
+
+    def support(self, a: Array, b: Array) -> tuple[Array, Array]:
+        return a, b
+
+    @staticmethod
+    def _log_mass(a: Array, b: Array) -> Array:
+        """log(Phi(b) - Phi(a)), by the tail that both are in."""
+        right = a > 0
+        low, high = fnp.where(right, -b, a), fnp.where(right, -a, b)
+        one_tail = high <= 0
+        far = fnp.where(one_tail, high, -1.0)
+        near = fnp.where(one_tail, low, -2.0)
+        top, bottom = special.log_ndtr(far), special.log_ndtr(near)
+        some = bottom > -math.inf
+        tail = top + fnp.where(some, lax.log1p(-lax.exp(fnp.where(some, bottom - top, -1.0))), 0.0)
+        safe_low, safe_high = fnp.where(one_tail, -1.0, low), fnp.where(one_tail, 1.0, high)
+        both = lax.log1p(-special.ndtr(safe_low) - special.ndtr(-safe_high))
+        return fnp.where(one_tail, tail, both)
+
+    def log_density(self, z: Array, a: Array, b: Array) -> Array:
+        return -0.5 * z * z - HALF_LOG_2PI - self._log_mass(a, b)
+
+    def log_below(self, z: Array, a: Array, b: Array) -> Array:
+        return self._log_mass(a, z) - self._log_mass(a, b)
+
+    def log_above(self, z: Array, a: Array, b: Array) -> Array:
+        return self._log_mass(z, b) - self._log_mass(a, b)
+
+    def below(self, z: Array, a: Array, b: Array) -> Array:
+        return lax.exp(self.log_below(z, a, b))
+
+    def above(self, z: Array, a: Array, b: Array) -> Array:
+        return lax.exp(self.log_above(z, a, b))
+
+    def quantile(self, q: Array, a: Array, b: Array) -> Array:
+        # of the tail that has the digits: log(Phi(a) + q (Phi(b) - Phi(a))) and its mirror
+        right = a > 0
+        low = fnp.where(right, -b, a)
+        share = fnp.where(right, 1.0 - q, q)
+        start = special.log_ndtr(low)
+        log = fnp.logaddexp(start, lax.log(share) + self._log_mass(a, b))
+        z = special.ndtri_exp(fnp.minimum(log, 0.0))
+        z = fnp.where(right, -z, z)
+        return fnp.clip(z, a, b)
+
+    def expected(self, a: Array, b: Array) -> Array:
+        log_mass = self._log_mass(a, b)
+        return self._height(a, log_mass) - self._height(b, log_mass)
+
+    @staticmethod
+    def _height(x: Array, log_mass: Array) -> Array:
+        some = lax.abs(x) < math.inf
+        safe = fnp.where(some, x, 0.0)
+        return fnp.where(some, lax.exp(-0.5 * safe * safe - HALF_LOG_2PI - log_mass), 0.0)
+
+    def variance(self, a: Array, b: Array) -> Array:
+        log_mass = self._log_mass(a, b)
+        low, high = self._height(a, log_mass), self._height(b, log_mass)
+        at_low = fnp.where(lax.abs(a) < math.inf, a, 0.0) * low
+        at_high = fnp.where(lax.abs(b) < math.inf, b, 0.0) * high
+        return 1.0 + at_low - at_high - (low - high) ** 2
+
+
+class Semicircular(Continuous):
+    """The semicircular distribution of Wigner on [-1, 1].
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.semicircular.cdf(0.0))
+    0.5
+    """
+
+    low, high = -1.0, 1.0
+
+    def log_density(self, z: Array) -> Array:
+        return math.log(2 / math.pi) + 0.5 * lax.log1p(-z) + 0.5 * lax.log1p(z)
+
+    def below(self, z: Array) -> Array:
+        return 0.5 + (z * lax.sqrt((1.0 - z) * (1.0 + z)) + lax.asin(z)) / math.pi
+
+    def expected(self) -> float:
+        return 0.0
+
+    def variance(self) -> float:
+        return 0.25
+
+    def information(self) -> float:
+        return math.log(math.pi) - 0.5
+
+
+class Cosine(Continuous):
+    """The raised cosine distribution on [-pi, pi].
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.cosine.cdf(0.0))
+    0.5
+    """
+
+    low, high = -math.pi, math.pi
+
+    def log_density(self, z: Array) -> Array:
+        return math.log(1 / math.pi) + 2.0 * lax.log(lax.abs(lax.cos(0.5 * z)))
+
+    def below(self, z: Array) -> Array:
+        return (math.pi + z + lax.sin(z)) / (2 * math.pi)
+
+    def expected(self) -> float:
+        return 0.0
+
+    def variance(self) -> float:
+        return math.pi**2 / 3 - 2
+
+
+class WrapCauchy(Continuous):
+    """The wrapped Cauchy distribution on [0, 2 pi].
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.wrapcauchy.pdf(0.0, 0.5)), 4)
+    0.4775
+    """
+
+    shapes = ("c",)
+    low, high = 0.0, 2 * math.pi
+
+    def possible(self, *shapes: Array) -> Any:
+        return (shapes[0] > 0) & (shapes[0] < 1)
+
+    def log_density(self, z: Array, c: Array) -> Array:
+        return lax.log1p(-c * c) - math.log(2 * math.pi) - lax.log1p(c * c - 2.0 * c * lax.cos(z))
+
+    def below(self, z: Array, c: Array) -> Array:
+        ratio = (1.0 + c) / (1.0 - c)
+        angle = lax.atan2(ratio * lax.sin(0.5 * z), lax.cos(0.5 * z))
+        return angle / math.pi
+
+    def quantile(self, q: Array, c: Array) -> Array:
+        ratio = (1.0 - c) / (1.0 + c)
+        angle = lax.atan2(ratio * lax.sin(math.pi * q), lax.cos(math.pi * q))
+        return 2.0 * angle
+
+    def information(self, c: Array) -> Array:
+        return math.log(2 * math.pi) + lax.log1p(-c * c)
+
+
+_LEGENDRE = np.polynomial.legendre.leggauss(200)
+
+
+class VonMises(Continuous):
+    """The von Mises distribution, a normal distribution on the circle, of concentration kappa.
+
+    Its density is that of an angle and repeats itself; cdf counts turns, as SciPy's does.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.vonmises.pdf(0.0, 1.0)), 4)
+    0.3417
+    """
+
+    shapes = ("kappa",)
+
+    def possible(self, *shapes: Array) -> Any:
+        return shapes[0] >= 0
+
+    def log_density(self, z: Array, kappa: Array) -> Array:
+        half = lax.sin(0.5 * z)
+        return -2.0 * kappa * half * half - math.log(2 * math.pi) - lax.log(special.i0e(kappa))
+
+    def below(self, z: Array, kappa: Array) -> Array:
+        turns = lax.stop_gradient(fnp.round(z / (2 * math.pi)))
+        rest = z - turns * (2 * math.pi)
+        # Gauss's rule up to the angle, or where the density is less than rounding
+        width = lax.stop_gradient(fnp.minimum(math.pi, 13.0 / lax.sqrt(fnp.maximum(kappa, 1e-9))))
+        top = fnp.clip(rest, -width, width)
+        nodes = (0.5 * (_LEGENDRE[0] + 1.0)).astype(z.dtype)
+        weights = (0.5 * _LEGENDRE[1]).astype(z.dtype)
+        heights = lax.exp(self.log_density(top[..., None] * nodes, kappa[..., None]))
+        return turns + 0.5 + top * fnp.sum(weights * heights, -1)
+
+    def quantile(self, q: Array, kappa: Array) -> Array:
+        return _OnCircle("vonmises").quantile(q, kappa)
+
+    def expected(self, kappa: Array) -> Array:
+        return fnp.zeros_like(kappa)
+
+    def information(self, kappa: Array) -> Array:
+        ratio = special.i1e(kappa) / special.i0e(kappa)
+        return kappa * (1.0 - ratio) + math.log(2 * math.pi) + lax.log(special.i0e(kappa))
+
+
+class _OnCircle(VonMises):
+    """The von Mises distribution of angles in [-pi, pi], where it has quantiles."""
+
+    low, high = -math.pi, math.pi
+
+    def quantile(self, q: Array, kappa: Array) -> Array:
+        return Continuous.quantile(self, q, kappa)
+
+
+uniform, beta, arcsine = Uniform("uniform"), Beta("beta"), Arcsine("arcsine")
+powerlaw, triang, truncexpon = PowerLaw("powerlaw"), Triang("triang"), TruncExpon("truncexpon")
+loguniform, truncnorm = LogUniform("loguniform"), TruncNorm("truncnorm")
+semicircular, cosine = Semicircular("semicircular"), Cosine("cosine")
+wrapcauchy, vonmises = WrapCauchy("wrapcauchy"), VonMises("vonmises")

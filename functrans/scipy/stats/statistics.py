@@ -1,0 +1,383 @@
+"""Statistics of samples: moments, ranks, correlations and density estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from functrans import lax, random
+from functrans import numpy as fnp
+from functrans.core import dtypes
+from functrans.core.errors import ArgumentError, ShapeError, publish
+from functrans.core.source import user_source
+from functrans.nn.functions import logsumexp
+from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.primitives.linalg import cholesky
+from functrans.scipy import special
+from functrans.scipy.linalg import solve_triangular
+from functrans.typing import Array, ArrayLike
+
+__all__ = ["entropy", "gaussian_kde", "gmean", "hmean", "iqr", "kurtosis", "mode", "moment",
+           "pearsonr", "rankdata", "sem", "skew", "spearmanr", "zscore"]
+
+
+def _sample(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
+    """The sample in floating numbers, raveled for no axis, and the axis."""
+    (x,) = promote_dtypes_inexact(f"scipy.stats.{name}", a)
+    x = operand(f"scipy.stats.{name}", x)
+    if axis is None:
+        return fnp.ravel(x), 0
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(f"scipy.stats.{name}: axis {axis} is not one of the {x.ndim} axes.",
+                         where=user_source())
+    return x, axis
+
+
+def _propagate(name: str, nan_policy: str) -> None:
+    if nan_policy != "propagate":
+        raise ArgumentError(f"scipy.stats.{name}: nan_policy={nan_policy!r} is not known.",
+                            where=user_source(), fix='nan_policy="propagate", which is the default')
+
+
+def moment(a: ArrayLike, order: int = 1, axis: int | None = 0) -> Array:
+    """The central moment of an order along an axis (None: of all elements).
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.moment(ft.numpy.array([1.0, 3.0]), 2))
+    1.0
+    """
+    x, axis = _sample("moment", a, axis)
+    return fnp.mean((x - fnp.mean(x, axis, keepdims=True)) ** order, axis)
+
+
+def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True) -> Array:
+    """The skewness along an axis, the third moment over the variance to 3/2.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.skew(ft.numpy.array([1.0, 2.0, 3.0])))
+    0.0
+    """
+    x, axis = _sample("skew", a, axis)
+    second, third = moment(x, 2, axis), moment(x, 3, axis)
+    value = third / (second * lax.sqrt(second))
+    n = x.shape[axis]
+    if not bias and n > 2:
+        value = value * (math.sqrt(n * (n - 1.0)) / (n - 2.0))
+    return value
+
+
+def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Array:
+    """The kurtosis along an axis; less 3, that of a normal distribution, with `fisher`.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.kurtosis(ft.numpy.array([1.0, -1.0]), fisher=False))
+    1.0
+    """
+    x, axis = _sample("kurtosis", a, axis)
+    second = moment(x, 2, axis)
+    value = moment(x, 4, axis) / (second * second)
+    n = x.shape[axis]
+    if not bias and n > 3:
+        value = 3.0 + ((n * n - 1.0) * value - 3.0 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0))
+    return value - 3.0 if fisher else value
+
+
+def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+        keepdims: bool = False) -> Array:
+    """The standard error of the mean along an axis (None: of all elements).
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.sem(ft.numpy.array([1.0, 3.0])))
+    1.0
+    """
+    _propagate("sem", nan_policy)
+    x, axis = _sample("sem", a, axis)
+    return fnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(x.shape[axis])
+
+
+def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
+    """Each element less the mean along an axis, over the standard deviation.
+
+    >>> import functrans as ft
+    >>> ft.scipy.stats.zscore(ft.numpy.array([1.0, 3.0])).tolist()
+    [-1.0, 1.0]
+    """
+    (x,) = promote_dtypes_inexact("scipy.stats.zscore", a)
+    return (x - fnp.mean(x, axis, keepdims=True)) / fnp.std(x, axis, ddof=ddof, keepdims=True)
+
+
+def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 75)) -> Array:
+    """The distance between two percentiles, by default the quartiles.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.iqr(ft.numpy.arange(5.0)))
+    2.0
+    """
+    sample, axis = _sample("iqr", x, axis)
+    return fnp.percentile(sample, rng[1], axis) - fnp.percentile(sample, rng[0], axis)
+
+
+def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
+    """The geometric mean along an axis.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.gmean(ft.numpy.array([1.0, 4.0]))), 4)
+    2.0
+    """
+    x, axis = _sample("gmean", a, axis)
+    return lax.exp(fnp.average(lax.log(x), axis, weights))
+
+
+def hmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
+    """The harmonic mean along an axis.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.hmean(ft.numpy.array([1.0, 3.0]))), 4)
+    1.5
+    """
+    x, axis = _sample("hmean", a, axis)
+    return 1.0 / fnp.average(1.0 / x, axis, weights)
+
+
+def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = None, axis: int = 0
+            ) -> Array:
+    """The entropy of weights along an axis, or with qk their divergence from others.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.stats.entropy(ft.numpy.ones(4), base=2)), 4)
+    2.0
+    """
+    p, axis = _sample("entropy", pk, axis)
+    p = p / fnp.sum(p, axis, keepdims=True)
+    if qk is None:
+        each = special.entr(p)
+    else:
+        q, _ = _sample("entropy", qk, axis)
+        each = special.rel_entr(p, q / fnp.sum(q, axis, keepdims=True))
+    total = fnp.sum(each, axis)
+    return total if base is None else total / math.log(base)
+
+
+# Ranks ---------------------------------------------------------------------------------------
+
+_METHODS = ("average", "min", "max", "dense", "ordinal")
+
+
+def _ranks(x: Array, method: str) -> Array:
+    """Ranks from 1 on along the last axis."""
+    n = x.shape[-1]
+    order = fnp.argsort(x, -1)
+    place = fnp.argsort(order, -1)
+    if method == "ordinal":
+        return place + 1
+    ordered = fnp.take_along_axis(x, order, -1)
+    new = fnp.concatenate([fnp.ones_like(ordered[..., :1], dtype=bool),
+                           ordered[..., 1:] != ordered[..., :-1]], -1)
+    group = fnp.cumsum(new.astype(dtypes.default_int()), -1)
+    if method == "dense":
+        return fnp.take_along_axis(group, place, -1)
+    index = fnp.broadcast_to(fnp.arange(1, n + 1), x.shape)
+    first = lax.cummax(fnp.where(new, index, 0), axis=x.ndim - 1)
+    ends = fnp.concatenate([new[..., 1:], fnp.ones_like(new[..., :1])], -1)
+    last = lax.cummin(fnp.where(ends, index, n), axis=x.ndim - 1, reverse=True)
+    first, last = (fnp.take_along_axis(v, place, -1) for v in (first, last))
+    if method == "min":
+        return first
+    return last if method == "max" else 0.5 * (first + last)
+
+
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
+             nan_policy: str = "propagate") -> Array:
+    """The rank of each element from 1 on, along an axis (None: of the raveled array).
+
+    Equal elements have the average, "min" or "max" of their ranks, the next whole number after
+    those of smaller ones ("dense"), or their order ("ordinal"). All ranks are NaN where a NaN is.
+    Raises ArgumentError for another method.
+
+    >>> import functrans as ft
+    >>> ft.scipy.stats.rankdata(ft.numpy.array([0, 2, 3, 2])).tolist()
+    [1.0, 2.5, 4.0, 2.5]
+    """
+    _propagate("rankdata", nan_policy)
+    if method not in _METHODS:
+        raise ArgumentError(f"scipy.stats.rankdata: method={method!r} is not known.",
+                            where=user_source(), fix=f"one of {', '.join(_METHODS)}")
+    x = operand("scipy.stats.rankdata", a if axis is not None else fnp.ravel(a))
+    if not x.size:
+        return fnp.zeros(x.shape, dtypes.default_float())
+    where = -1 if axis is None else axis
+    moved = fnp.moveaxis(x, where, -1)
+    ranks = _ranks(moved, method)
+    if dtypes.kind(x.dtype) == "f":
+        lost = fnp.any(fnp.isnan(moved), -1, keepdims=True)
+        ranks = fnp.where(lost, math.nan, ranks)
+    return fnp.moveaxis(ranks.astype(dtypes.default_float()), -1, where)
+
+
+class ModeResult(NamedTuple):
+    """The most frequent values and their counts."""
+
+    mode: Array
+    count: Array
+
+
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+         ) -> ModeResult:
+    """The most frequent value along an axis (None: of all), the least of several, and its count.
+
+    >>> import functrans as ft
+    >>> result = ft.scipy.stats.mode(ft.numpy.array([3, 1, 3]))
+    >>> int(result.mode), int(result.count)
+    (3, 2)
+    """
+    _propagate("mode", nan_policy)
+    x = operand("scipy.stats.mode", a)
+    ndim = x.ndim
+    if axis is None:
+        x, axis = fnp.ravel(x), 0
+    ordered = fnp.moveaxis(fnp.sort(x, axis), axis, -1)
+    ranks = _ranks(ordered, "max") - _ranks(ordered, "min") + 1
+    best = fnp.argmax(ranks, -1, keepdims=True)
+    value = fnp.take_along_axis(ordered, best, -1)
+    count = fnp.take_along_axis(ranks, best, -1)
+    if keepdims and ordered.ndim != ndim:
+        return ModeResult(*(fnp.reshape(v, (1,) * ndim) for v in (value, count)))
+    if keepdims:
+        return ModeResult(fnp.moveaxis(value, -1, axis), fnp.moveaxis(count, -1, axis))
+    return ModeResult(value[..., 0], count[..., 0])
+
+
+# Correlations --------------------------------------------------------------------------------
+
+
+class Correlation(NamedTuple):
+    """A correlation and the probability of one as far from 0 if there were none."""
+
+    statistic: Array
+    pvalue: Array
+
+
+def pearsonr(x: ArrayLike, y: ArrayLike, *, axis: int = 0) -> Correlation:
+    """Pearson's correlation of x and y along an axis, and its two-sided p-value.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.array([1.0, 2.0, 4.0])
+    >>> round(float(ft.scipy.stats.pearsonr(x, 2 * x).statistic), 4)
+    1.0
+    """
+    a, axis = _sample("pearsonr", x, axis)
+    b, _ = _sample("pearsonr", y, axis)
+    a, b = (v - fnp.mean(v, axis, keepdims=True) for v in (a, b))
+    r = fnp.sum(a * b, axis) * lax.rsqrt(fnp.sum(a * a, axis) * fnp.sum(b * b, axis))
+    r = fnp.clip(r, -1.0, 1.0)
+    half = 0.5 * a.shape[axis] - 1.0
+    # (r + 1) / 2 is a beta variable of two equal shapes
+    p = 2.0 * special.betainc(fnp.full_like(r, half), fnp.full_like(r, half),
+                              0.5 * (1.0 - lax.abs(r)))
+    return Correlation(r, p)
+
+
+def spearmanr(a: ArrayLike, b: ArrayLike, axis: int = 0) -> Correlation:
+    """Spearman's correlation, that of the ranks, along an axis, and its two-sided p-value.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.array([1.0, 2.0, 4.0])
+    >>> round(float(ft.scipy.stats.spearmanr(x, x ** 3).statistic), 4)
+    1.0
+    """
+    r = pearsonr(rankdata(a, axis=axis), rankdata(b, axis=axis), axis=axis).statistic
+    x = operand("scipy.stats.spearmanr", a)
+    df = x.shape[axis] - 2.0
+    t = r * lax.sqrt(df / ((1.0 + r) * (1.0 - r)))
+    return Correlation(r, 2.0 * special.stdtr(fnp.full_like(t, df), -lax.abs(t)))
+
+
+# Density estimates ---------------------------------------------------------------------------
+
+
+class gaussian_kde:
+    """A density estimate: the mean of normal densities around the points of a data set.
+
+    `dataset` has shape (d, n), or (n,) for numbers; `bw_method` is "scott", "silverman", a factor,
+    or a function of the estimate; `weights` has shape (n,).
+
+    >>> import functrans as ft
+    >>> kde = ft.scipy.stats.gaussian_kde(ft.numpy.array([-1.0, 0.0, 1.0]))
+    >>> kde(ft.numpy.array([0.0])).shape
+    (1,)
+    """
+
+    def __init__(self, dataset: ArrayLike, bw_method: Any = None,
+                 weights: ArrayLike | None = None) -> None:
+        (x,) = promote_dtypes_inexact("scipy.stats.gaussian_kde", dataset)
+        self.dataset = fnp.atleast_2d(operand("scipy.stats.gaussian_kde", x))
+        if self.dataset.shape[-1] < 2:
+            raise ShapeError("gaussian_kde: the data set has fewer than 2 points.",
+                             where=user_source())
+        self.d, self.n = self.dataset.shape
+        if weights is None:
+            self.weights = fnp.full((self.n,), 1.0 / self.n, self.dataset.dtype)
+        else:
+            w = fnp.asarray(weights, self.dataset.dtype)
+            if w.shape != (self.n,):
+                raise ShapeError(f"gaussian_kde: weights of shape {w.shape} for {self.n} points.",
+                                 where=user_source())
+            self.weights = w / fnp.sum(w)
+        self.neff = 1.0 / fnp.sum(self.weights**2)
+        self.factor = self._factor(bw_method)
+        mean = self.dataset @ self.weights
+        off = self.dataset - mean[:, None]
+        data = (off * self.weights) @ off.T / (1.0 - fnp.sum(self.weights**2))
+        self.covariance = data * self.factor**2
+        self._root = cholesky(self.covariance)
+
+    def _factor(self, method: Any) -> Any:
+        if method is None or method == "scott":
+            return fnp.power(self.neff, -1.0 / (self.d + 4))
+        if method == "silverman":
+            return fnp.power(self.neff * (self.d + 2.0) / 4.0, -1.0 / (self.d + 4))
+        if isinstance(method, str):
+            raise ArgumentError(f"gaussian_kde: bw_method={method!r} is not known.",
+                                where=user_source(), fix='"scott" or "silverman"')
+        chosen: Callable[..., Any] = method
+        return chosen(self) if callable(method) else method
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        """The logarithm of the estimate at points of shape (d, m), or (m,) for numbers."""
+        (points,) = promote_dtypes_inexact("gaussian_kde.logpdf", x)
+        points = fnp.atleast_2d(operand("gaussian_kde.logpdf", points)).astype(self.dataset.dtype)
+        if points.shape[0] != self.d:
+            if (points.shape[0], self.d) != (1, points.shape[1]):
+                raise ShapeError(f"gaussian_kde.logpdf: points of shape {points.shape} in "
+                                 f"{self.d} dimensions.", where=user_source())
+            points = points.T
+        white = solve_triangular(self._root, points, lower=True)
+        data = solve_triangular(self._root, self.dataset, lower=True)
+        distance = fnp.sum((white[:, :, None] - data[:, None, :]) ** 2, 0)
+        log_root = fnp.sum(lax.log(fnp.diagonal(self._root))) + 0.5 * self.d * math.log(2 * math.pi)
+        total: Array = logsumexp(-0.5 * distance, axis=1, b=self.weights)
+        return total - log_root
+
+    def pdf(self, x: ArrayLike) -> Array:
+        """The estimate at points of shape (d, m), or (m,) for numbers."""
+        return lax.exp(self.logpdf(x))
+
+    evaluate = __call__ = pdf
+
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
+        """The probability of numbers between two."""
+        spread = self._root[0, 0]
+        ends = [special.ndtr((fnp.asarray(v) - self.dataset[0]) / spread) for v in (low, high)]
+        return fnp.sum(self.weights * (ends[1] - ends[0]))
+
+    def resample(self, key: Array, shape: Any = ()) -> Array:
+        """Random points of shape (d, *shape) from a key."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        one, two = random.split(key)
+        picks = random.categorical(one, lax.log(self.weights), shape=shape)
+        noise = random.normal(two, (self.d, *shape), self.dataset.dtype)
+        return self.dataset[:, picks] + fnp.tensordot(self._root, noise, 1)
+
+
+publish(globals(), __all__)
