@@ -142,7 +142,8 @@ def kl_div(p: Array, q: Array) -> Array:
     """
     near = (p > 0) & (lax.abs(q - p) < 0.5 * p)
     safe, other = fnp.where(near, p, 1.0), fnp.where(near, q, 1.0)
-    close = -safe * log1pmx((other - safe) / safe)  # where the terms cancel
+    # where the terms cancel; 0 for equal ones, not -0
+    close = 0.0 - safe * log1pmx((other - safe) / safe)
     defined = (p >= 0) & (q >= 0) & ((p == 0) | (q > 0))
     far = rel_entr(fnp.where(near, 1.0, p), fnp.where(near, 1.0, q)) + fnp.where(
         defined & ~near, q - p, 0.0)

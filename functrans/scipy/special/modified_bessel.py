@@ -364,6 +364,6 @@ def ive(v: Array, x: Array) -> Array:
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.ive(0.5, 1.0)), 4)
-    0.3449
+    0.345
     """
     return _ive(v, x)

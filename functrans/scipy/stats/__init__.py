@@ -6,7 +6,10 @@ its logarithm -inf; impossible parameters give NaN. `norm.rvs(key, loc, scale, s
 a key.
 """
 
+import sys
+
 from functrans.core.errors import explain_missing_names
+from functrans.scipy.stats.base import Family
 from functrans.scipy.stats.bounded import (
     arcsine,
     beta,
@@ -177,4 +180,6 @@ __all__ = [
     "zscore",
 ]
 
+sys.modules.update({value.__name__: value for value in tuple(globals().values())
+                    if isinstance(value, Family)})
 explain_missing_names(globals())

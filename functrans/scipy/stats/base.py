@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
@@ -20,7 +21,7 @@ from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexac
 from functrans.scipy.stats.quantiles import numeric_quantile, whole_quantile
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["Continuous", "Discrete", "promoted"]
+__all__ = ["Continuous", "Discrete", "Family", "promoted"]
 
 _NAN: Final = math.nan
 _INF: Final = math.inf
@@ -41,8 +42,18 @@ def _between(low: Any, high: Any, like: Array) -> Array:
     return fnp.where(from_low & to_high, 0.5 * (a + b), one_sided)
 
 
-class Distribution:
-    """A family of distributions, whose methods take a variable, its shapes and loc (and scale)."""
+class Family(types.ModuleType):
+    """A family of distributions, which may be imported as a module, as those of JAX are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"functrans.scipy.stats.{name}", type(self).__doc__)
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.__name__}>"
+
+
+class Distribution(Family):
+    """A family of distributions of numbers."""
 
     shapes: ClassVar[tuple[str, ...]] = ()
     positive: ClassVar[tuple[str, ...]] = ()
@@ -52,6 +63,7 @@ class Distribution:
     has_scale: ClassVar[bool]
 
     def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.name = name
         for method, variable in self.functions.items():
             setattr(self, method, self._public(method, [variable]))
@@ -63,9 +75,6 @@ class Distribution:
         needed = {"mean": "expected", "var": "variance", "std": "variance",
                   "entropy": "information"}.get(method)
         return needed is None or hasattr(self, needed)
-
-    def __repr__(self) -> str:
-        return f"<distribution functrans.scipy.stats.{self.name}>"
 
     def _parameters(self) -> list[inspect.Parameter]:
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD

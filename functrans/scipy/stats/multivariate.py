@@ -14,6 +14,7 @@ from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.primitives.linalg import cholesky
 from functrans.scipy import special
 from functrans.scipy.linalg import solve_triangular
+from functrans.scipy.stats.base import Family
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -26,7 +27,7 @@ def _operands(name: str, *args: ArrayLike) -> list[Array]:
     return [operand(name, x) for x in promote_dtypes_inexact(name, *args)]
 
 
-class MultivariateNormal:
+class MultivariateNormal(Family):
     """The normal distribution of vectors.
 
     >>> import functrans as ft
@@ -74,7 +75,7 @@ class MultivariateNormal:
         return random.multivariate_normal(key, mean, cov, shape)
 
 
-class Dirichlet:
+class Dirichlet(Family):
     """The Dirichlet distribution: positive vectors of sum 1.
 
     >>> import functrans as ft
@@ -133,7 +134,7 @@ class Dirichlet:
         return random.dirichlet(key, alpha, shape)
 
 
-class Multinomial:
+class Multinomial(Family):
     """The multinomial distribution: how often each of several outcomes comes in n trials.
 
     >>> import functrans as ft
@@ -171,5 +172,5 @@ class Multinomial:
         return fnp.sum((picks[..., None] == classes).astype(dtypes.default_int()), -2)
 
 
-multivariate_normal, dirichlet = MultivariateNormal(), Dirichlet()
-multinomial = Multinomial()
+multivariate_normal, dirichlet = MultivariateNormal("multivariate_normal"), Dirichlet("dirichlet")
+multinomial = Multinomial("multinomial")
