@@ -63,6 +63,11 @@ DIFFERENT = {
     "scipy.stats.bernoulli.cdf: loc": "as in SciPy",
     "scipy.stats.multivariate_normal.logpdf: allow_singular": "jax refuses every value of it",
 }
+# the distributions of JAX without a place and a scale have them here, as those of SciPy
+DIFFERENT |= {f"scipy.stats.{name}: {parameter}": "as in SciPy"
+              for name in ("gennorm.cdf", "gennorm.logpdf", "gennorm.pdf", "vonmises.logpdf",
+                           "vonmises.pdf", "wrapcauchy.logpdf", "wrapcauchy.pdf")
+              for parameter in ("loc", "scale")} | {"scipy.stats.bernoulli.ppf: loc": "as in SciPy"}
 
 
 def find(name):

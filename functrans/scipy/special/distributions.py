@@ -10,6 +10,7 @@ from functrans.scipy.special.common import partials, pushed, wide
 from functrans.scipy.special.densities import betaln
 from functrans.scipy.special.error_functions import ndtri
 from functrans.scipy.special.incomplete import (
+    beta_logit,
     beta_pair,
     betainc,
     betaincc,
@@ -257,8 +258,9 @@ def fdtri(dfn: Array, dfd: Array, p: Array) -> Array:
     >>> round(float(ft.scipy.special.fdtri(2.0, 2.0, 0.5)), 4)
     1.0
     """
-    share, rest = betaincinv(0.5 * dfn, 0.5 * dfd, p), betainccinv(0.5 * dfd, 0.5 * dfn, p)
-    return dfd * share / (dfn * rest)
+    # share / (1 - share) of the share of the sum, which is the exponential of its logit
+    return dfd / dfn * lax.exp(beta_logit(0.5 * dfn, 0.5 * dfd, p))
+
 
 
 def _beta_tail(near: Array, half: Array, b: Array, share: Array) -> Array:
@@ -329,10 +331,10 @@ def _stdtrit_value(df: Array, p: Array) -> Array:
     v, q = fnp.where(inside, df, 1.0), fnp.where(inside, tail, 0.25)
     half = fnp.full_like(v, 0.5)
     far = q < 0.25
-    share = betaincinv(0.5 * v, half, 2.0 * fnp.where(far, q, 0.2))
-    outer = lax.sqrt(v) * lax.sqrt((1.0 - share) / share)
-    near = betaincinv(half, 0.5 * v, 2.0 * fnp.where(far, 0.1, 0.5 - q))
-    size = fnp.where(far, outer, lax.sqrt(v * near / (1.0 - near)))
+    # of the tail, or of what is within around the middle, where the tail has no digits
+    a, b = fnp.where(far, 0.5 * v, half), fnp.where(far, half, 0.5 * v)
+    logit = beta_logit(a, b, 2.0 * fnp.where(far, q, 0.5 - q))
+    size = lax.sqrt(v) * lax.exp(0.5 * fnp.where(far, -logit, logit))
     ends = fnp.where((p == 0) | (p == 1), math.inf, math.nan)
     size = fnp.where(inside, size, fnp.where(df > 0, ends, math.nan))
     value = fnp.where(p < 0.5, -size, size)

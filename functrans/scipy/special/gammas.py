@@ -22,7 +22,6 @@ from functrans.scipy.special.common import (
     elementwise,
     in_double,
     operands,
-    partials,
     wide,
 )
 from functrans.typing import Array, ArrayLike
@@ -117,22 +116,15 @@ def _gamma(x: Array) -> Array:
     return lax.stop_gradient(gammasgn(x)) * lax.exp(lax.lgamma(x))
 
 
-def _rgamma_slope(out: Array, x: Array) -> Array:
-    """-digamma(x) / Gamma(x), whose limit at -n is (-1)^n n!."""
-    pole = (x <= 0) & (x == lax.floor(x))
-    order = fnp.where(pole, -x, 0.0)
-    sign = fnp.where(fnp.remainder(order, 2.0) == 1, -1.0, 1.0)
-    safe = fnp.where(pole, 1.0, x)
-    return fnp.where(pole, sign * lax.exp(lax.lgamma(order + 1.0)),
-                     -lax.digamma(safe) * rgamma_(safe))
-
-
-@partials(_rgamma_slope)
 def rgamma_(x: Array) -> Array:
-    """1 / Gamma(x)."""
-    pole = (x <= 0) & (x == lax.floor(x))
-    safe = fnp.where(pole, 1.0, x)
-    return fnp.where(pole, 0.0, gammasgn(safe) * lax.exp(-lax.lgamma(safe)))
+    """1 / Gamma(x), left of 1/2 by reflection, which is smooth where Gamma has poles."""
+    left = x < 0.5
+    turned = fnp.where(left, x, 0.0)
+    whole = lax.stop_gradient(fnp.round(turned))
+    rest = turned - whole
+    sine = fnp.where(fnp.remainder(whole, 2.0) == 1, -1.0, 1.0) * lax.sin(math.pi * rest)
+    return fnp.where(left, lax.exp(lax.lgamma(1.0 - turned)) * sine / math.pi,
+                     lax.exp(-lax.lgamma(fnp.where(left, 1.0, x))))
 
 
 @wide
@@ -187,7 +179,7 @@ def _factorial2(n: Array) -> Array:
     safe = fnp.where(x > 0, x, 0.0)
     odd = fnp.remainder(safe, 2.0) == 1
     log = 0.5 * safe * math.log(2.0) + lax.lgamma(0.5 * safe + 1.0)
-    value = lax.exp(log + fnp.where(odd, 0.5 * math.log(2 / math.pi), 0.0))
+    value = lax.exp(log + odd.astype(x.dtype) * (0.5 * math.log(2 / math.pi)))
     return fnp.where(x == lax.floor(x), fnp.where(x < 0, 0.0, value), math.nan)
 
 

@@ -142,14 +142,16 @@ _DISC: Final = 0.6  # up to where the series at 0 is summed
 
 def _continued(a: Array, b: Array, c: Array, x: Array) -> Array:
     """2F1 for x in [0, 1): its series, then Taylor's at points halfway to 1 (by its equation)."""
-    first = fnp.minimum(x, _DISC)
+    first = fnp.where(x <= _DISC, x, _DISC)
     value = _series(a, b, c, first, 2000)
     slope = a * b / c * _series(a + 1.0, b + 1.0, c + 1.0, first, 2000)
 
     def advance(k: Any, at: Array, value: Array, slope: Array) -> tuple[Array, ...]:
-        step = fnp.minimum(x - at, 0.5 * (1.0 - at))
+        # with a margin for rounding: the last step is the one that depends on x
+        last = x - at <= 0.500001 * (1.0 - at)
+        step = fnp.where(last, x - at, 0.5 * (1.0 - at))
         new_value, new_slope = _taylor(a, b, c, at, value, slope, step)
-        return fnp.where(step < 0.5 * (1.0 - at), x, at + step), new_value, new_slope
+        return fnp.where(last, x, at + step), new_value, new_slope
 
     return loop(advance, (first, value, slope), lambda at, v, s: at < x, 60)[1]
 

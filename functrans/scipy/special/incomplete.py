@@ -209,18 +209,16 @@ def betaincc(a: Array, b: Array, x: Array) -> Array:
     return betaincc_(a, b, x)
 
 
-def _beta_quantile(a: Array, b: Array, p: Array, q: Array) -> Array:
-    """x with I_x(a, b) = p and 1 - I_x(a, b) = q, in logit(x) and by the smaller of p and q."""
+def _logit_quantile(a: Array, b: Array, p: Array, q: Array) -> Array:
+    """logit(x) with I_x(a, b) = p and 1 - I_x(a, b) = q, by the smaller of p and q."""
     lower = p <= q
     goal = lax.log(fnp.where(lower, p, q))
     # the leading terms at both ends: I_x ~ x^a / (a B(a, b))
     log_beta = betaln(a, b)
     start_low = (lax.log(p) + lax.log(a) + log_beta) / a
     start_high = -(lax.log(q) + lax.log(b) + log_beta) / b
-    middle = lax.log(a) - lax.log(b)
-    spread = lax.sqrt(1.0 / a + 1.0 / b)
     near = ndtri(fnp.where(lower, p, q)) * fnp.where(lower, 1.0, -1.0)
-    normal = middle + near * spread
+    normal = lax.log(a) - lax.log(b) + near * lax.sqrt(1.0 / a + 1.0 / b)
     guess = fnp.where((a > 1) & (b > 1), normal, fnp.where(lower, start_low, start_high))
 
     def miss(t: Array) -> tuple[Array, Array]:
@@ -231,36 +229,38 @@ def _beta_quantile(a: Array, b: Array, p: Array, q: Array) -> Array:
         return fnp.where(lower, off, -off), lax.exp(beta_log_density(a, b, x, y)) / value
 
     edge = fnp.full_like(a, 700.0)
-    return lax.logistic(increasing_root(miss, -edge, edge, guess))
+    return increasing_root(miss, -edge, edge, guess)
 
 
-def _beta_inverse(a: Array, b: Array, p: Array, upper: bool) -> Array:
+def _over_density(part: int) -> Any:
+    """How logit(x) moves with a parameter: less the slope of I_x over the density of logit(x)."""
+    slope = pushed(_at_logit, part)
+    return lambda out, a, b, p, q: -slope(out, a, b, out) * _per_logit(out, a, b)
+
+
+def _at_logit(a: Array, b: Array, t: Array) -> Array:
+    return beta_pair(a, b, lax.logistic(t), lax.logistic(-t))[0]
+
+
+def _per_logit(out: Array, a: Array, b: Array) -> Array:
+    return lax.exp(-beta_log_density(a, b, lax.logistic(out), lax.logistic(-out)))
+
+
+@partials(_over_density(0), _over_density(1), lambda out, a, b, p, q: _per_logit(out, a, b), None)
+def _beta_logit(a: Array, b: Array, p: Array, q: Array) -> Array:
+    """logit of the quantile of p = 1 - q, also at the ends; of its derivatives p has all."""
     valid = (a > 0) & (b > 0) & (a < math.inf) & (b < math.inf)
-    inside = (p > 0) & (p < 1) & valid
-    a_, b_ = fnp.where(inside, a, 1.0), fnp.where(inside, b, 1.0)
-    given = fnp.where(inside, p, 0.5)
-    x = _beta_quantile(a_, b_, 1.0 - given, given) if upper \
-        else _beta_quantile(a_, b_, given, 1.0 - given)
-    ends = fnp.where(p == 0, float(upper), fnp.where(p == 1, 1.0 - float(upper), math.nan))
-    return fnp.where(inside, x, fnp.where(valid, ends, math.nan))
+    inside = (p > 0) & (q > 0) & valid
+    t = _logit_quantile(*(fnp.where(inside, v, w) for v, w in ((a, 1.0), (b, 1.0), (p, 0.5),
+                                                               (q, 0.5))))
+    ends = fnp.where(p == 0, -math.inf, fnp.where(q == 0, math.inf, math.nan))
+    return fnp.where(inside, t, fnp.where(valid, ends, math.nan))
 
 
-def _over_density(part: int, sign: float) -> Any:
-    """How the quantile moves with a parameter: less the slope of I_x over the density."""
-    slope = pushed(_lower, part)
-    return lambda out, a, b, y: sign * slope(out, a, b, out) / _beta_density(a, b, out)
-
-
-@partials(_over_density(0, -1.0), _over_density(1, -1.0),
-          lambda out, a, b, y: 1.0 / _beta_density(a, b, out))
-def _betaincinv(a: Array, b: Array, y: Array) -> Array:
-    return _beta_inverse(a, b, y, False)
-
-
-@partials(_over_density(0, -1.0), _over_density(1, -1.0),
-          lambda out, a, b, y: -1.0 / _beta_density(a, b, out))
-def _betainccinv(a: Array, b: Array, y: Array) -> Array:
-    return _beta_inverse(a, b, y, True)
+def beta_logit(a: Array, b: Array, y: Array, upper: bool = False) -> Array:
+    """logit(x) with I_x(a, b) = y, or with 1 - I_x(a, b) = y."""
+    out: Array = _beta_logit(a, b, 1.0 - y, y) if upper else _beta_logit(a, b, y, 1.0 - y)
+    return out
 
 
 @wide
@@ -273,7 +273,7 @@ def betaincinv(a: Array, b: Array, y: Array) -> Array:
     >>> round(float(ft.scipy.special.betaincinv(1.0, 1.0, 0.25)), 6)
     0.25
     """
-    return _betaincinv(a, b, y)
+    return lax.logistic(beta_logit(a, b, y))
 
 
 @wide
@@ -284,4 +284,4 @@ def betainccinv(a: Array, b: Array, y: Array) -> Array:
     >>> round(float(ft.scipy.special.betainccinv(1.0, 1.0, 0.25)), 6)
     0.75
     """
-    return _betainccinv(a, b, y)
+    return lax.logistic(beta_logit(a, b, y, upper=True))

@@ -66,8 +66,9 @@ def _principal(z: Array) -> Array:
     usual = valid & ~close & ~small & (z < math.inf)
     v = fnp.where(usual, z, 1.0)
     log = lax.log1p(fnp.maximum(v, 0.0))
-    guess = fnp.where(v > 0, log * (1.0 - lax.log1p(log) / (2.0 + log)),
-                      polynomial(fnp.where(usual, p, 0.0), _AROUND[:4]))
+    pade = v * (1.0 + 4.0 / 3.0 * v) / (1.0 + v * (7.0 / 3.0 + 5.0 / 6.0 * v))
+    guess = fnp.where(v > 0, log * (1.0 - lax.log1p(log) / (2.0 + log)), fnp.where(
+        v > -0.2, pade, polynomial(fnp.where(usual, p, 0.0), _AROUND[:4])))
     value = fnp.where(close, around, fnp.where(small, tiny, _halley(guess, v)))
     value = fnp.where(z == math.inf, math.inf, value)
     return fnp.where(valid, value, math.nan)

@@ -450,10 +450,10 @@ class BetaPrime(HalfLine):
         return special.betainc(b, a, 1.0 / (1.0 + z))
 
     def quantile(self, q: Array, a: Array, b: Array) -> Array:
-        return special.betaincinv(a, b, q) / special.betainccinv(b, a, q)
+        return special.fdtri(2.0 * a, 2.0 * b, q) * (a / b)
 
     def upper_quantile(self, q: Array, a: Array, b: Array) -> Array:
-        return special.betainccinv(a, b, q) / special.betaincinv(b, a, q)
+        return (a / b) / special.fdtri(2.0 * b, 2.0 * a, q)
 
     def expected(self, a: Array, b: Array) -> Array:
         return fnp.where(b > 1, a / fnp.where(b > 1, b - 1.0, 1.0), math.inf)

@@ -195,6 +195,8 @@ class GumbelR(Continuous):
     -1.0
     """
 
+    functions = Continuous.functions | {"ppf": "p", "isf": "p"}  # the names of JAX
+
     def log_density(self, z: Array) -> Array:
         return -z - lax.exp(-z)
 
@@ -230,6 +232,8 @@ class GumbelL(Continuous):
     >>> float(ft.scipy.stats.gumbel_l.logpdf(0.0))
     -1.0
     """
+
+    functions = Continuous.functions | {"ppf": "p", "isf": "p"}  # the names of JAX
 
     def log_density(self, z: Array) -> Array:
         return z - lax.exp(z)
