@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -314,7 +315,7 @@ def _jv_slope(out: Array, v: Array, x: Array) -> Array:
     return fnp.where(low, upper, between)
 
 
-_jv = partials(pushed(_jv_value, 0), _jv_slope)(_jv_value)
+_jv: Callable[..., Array] = partials(pushed(_jv_value, 0), _jv_slope)(_jv_value)
 
 
 @wide
@@ -379,7 +380,8 @@ def _spherical_slope(n: Array, z: Array) -> Array:
     return fnp.where(n == 0, -upper, (n * lower - (n + 1.0) * upper) / (2.0 * n + 1.0))
 
 
-_spherical_jn = partials(None, lambda out, n, z: _spherical_slope(n, z))(_spherical)
+_spherical_jn: Callable[..., Array] = partials(
+    None, lambda out, n, z: _spherical_slope(n, z))(_spherical)
 
 
 def spherical_jn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:

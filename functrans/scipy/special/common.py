@@ -14,8 +14,8 @@ from functrans import numpy as fnp
 from functrans.core.errors import DTypeError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
+from functrans.transforms import forward
 from functrans.transforms.custom_jvp import custom_jvp
-from functrans.transforms.forward import jvp
 from functrans.transforms.tangents import SymbolicZero
 from functrans.typing import Array, ArrayLike
 
@@ -87,7 +87,8 @@ def wide(fun: Callable[..., Array]) -> Callable[..., Array]:
 
     @functools.wraps(fun)
     def wrapper(*args: ArrayLike) -> Array:
-        return in_double(fun, operands(fun.__name__, *args))
+        out: Array = in_double(fun, operands(fun.__name__, *args))
+        return out
 
     return wrapper
 
@@ -112,14 +113,14 @@ def operands(name: str, *args: ArrayLike, of_complex: bool = False) -> list[Arra
     return broadcast_all(name, *xs) if len(xs) > 1 else xs
 
 
-def partials(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]],
-                                                            Callable[..., Any]]:
+def partials(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Array]],
+                                                            Callable[..., Array]]:
     """Give a function of arrays its partial derivatives: `rule(out, *args)`, one an argument.
 
     None is for an argument that counts something, which moves in whole steps. A derivative of an
     argument that is constant is not computed.
     """
-    def decorate(fun: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(fun: Callable[..., Array]) -> Callable[..., Array]:
         ruled = custom_jvp(fun)
 
         def rule(primals: Any, tangents: Any) -> Any:
@@ -147,25 +148,26 @@ def pushed(fun: Callable[..., Any], argument: int) -> Callable[..., Any]:
         def along(x: Any) -> Any:
             return fun(*args[:argument], x, *args[argument + 1:])
 
-        return jvp(along, (args[argument],), (fnp.ones_like(args[argument]),))[1]
+        return forward.jvp(along, (args[argument],), (fnp.ones_like(args[argument]),))[1]
 
     return rule
 
 
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial(x: Any, coefficients: Sequence[float]) -> Array:
     """c[0] + c[1] x + c[2] x^2 ..., by Horner's rule."""
-    total = fnp.full_like(x, coefficients[-1])
+    total: Array = fnp.full_like(x, coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * x + c
     return total
 
 
-def over_nodes(fun: Callable[..., Any], nodes: Any, weights: Any, *args: Any) -> Any:
+def over_nodes(fun: Callable[..., Any], nodes: Any, weights: Any, *args: Any) -> Array:
     """sum_k weights[k] fun(nodes[k], *args), elementwise in the args."""
     return fnp.sum(weights * fun(nodes, *(x[..., None] for x in args)), -1)
 
 
-def loop(step: Callable[..., Any], state: Any, going: Callable[..., Any], limit: int) -> Any:
+def loop(step: Callable[..., Any], state: Any, going: Callable[..., Any], limit: int
+         ) -> tuple[Array, ...]:
     """Iterate `state = step(k, *state)` from k = 1 on, while `going(*state)` holds anywhere.
 
     An element for which it does not hold keeps its state, whatever its neighbours do. `limit`
@@ -184,4 +186,5 @@ def loop(step: Callable[..., Any], state: Any, going: Callable[..., Any], limit:
     state = tuple(state)
     first = fnp.broadcast_to(fnp.asarray(going(*state)), state[0].shape)
     start = (fnp.asarray(np.float64(1.0)), first, state)
-    return lax.while_loop(proceed, advance, start)[2]
+    out: tuple[Array, ...] = lax.while_loop(proceed, advance, start)[2]
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from functrans import lax
 from functrans import numpy as fnp
@@ -307,7 +308,8 @@ def _stdtr_value(df: Array, t: Array) -> Array:
     return _nan_unless(valid, fnp.where(normal, bell, value))
 
 
-stdtr_ = partials(pushed(_stdtr_value, 0), lambda out, df, t: student_density(df, t))(_stdtr_value)
+stdtr_: Callable[..., Array] = partials(
+    pushed(_stdtr_value, 0), lambda out, df, t: student_density(df, t))(_stdtr_value)
 
 
 @wide
@@ -322,7 +324,8 @@ def stdtr(df: Array, t: Array) -> Array:
 
 
 def _by_student(out: Array, df: Array, p: Array) -> Array:
-    return -pushed(_stdtr_value, 0)(out, df, out) / student_density(df, out)
+    slope: Array = pushed(_stdtr_value, 0)(out, df, out)
+    return -slope / student_density(df, out)
 
 
 def _stdtrit_value(df: Array, p: Array) -> Array:
@@ -341,7 +344,8 @@ def _stdtrit_value(df: Array, p: Array) -> Array:
     return fnp.where(df == math.inf, ndtri(p), value)
 
 
-stdtrit_ = partials(_by_student, lambda out, df, p: 1.0 / student_density(df, out))(_stdtrit_value)
+stdtrit_: Callable[..., Array] = partials(
+    _by_student, lambda out, df, p: 1.0 / student_density(df, out))(_stdtrit_value)
 
 
 @wide

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 from functrans import lax
@@ -105,7 +106,7 @@ def _series_of_five(e2: Array, e3: Array, e4: Array, e5: Array) -> Array:
         + 3.0 * e2 * e4 / 20.0 + 45.0 * e2 * e2 * e3 / 272.0 - 9.0 * (e3 * e4 + e2 * e5) / 68.0
 
 
-_rd = partials(*(pushed(_rd_value, i) for i in range(3)))(_rd_value)
+_rd: Callable[..., Array] = partials(*(pushed(_rd_value, i) for i in range(3)))(_rd_value)
 
 
 _RC: Final = [math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(24)]
@@ -168,7 +169,7 @@ def _rj_value(x: Array, y: Array, z: Array, p: Array) -> Array:
     return fnp.where(p > 0, fnp.where(p == math.inf, 0.0, value), math.nan)
 
 
-_rj = partials(*(pushed(_rj_value, i) for i in range(4)))(_rj_value)
+_rj: Callable[..., Array] = partials(*(pushed(_rj_value, i) for i in range(4)))(_rj_value)
 
 
 def _rg_value(x: Array, y: Array, z: Array) -> Array:

@@ -164,7 +164,8 @@ def wofz(z: ArrayLike) -> Array:
     (x,) = promote_dtypes_inexact("wofz", z)
     x = operand("wofz", x)
     wanted = np.complex128 if x.dtype in (np.float64, np.complex128) else np.complex64
-    return _wofz(x.astype(np.complex128)).astype(wanted)
+    out: Array = _wofz(x.astype(np.complex128)).astype(wanted)
+    return out
 
 
 @wide

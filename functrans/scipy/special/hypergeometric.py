@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 from functrans import lax
@@ -53,7 +54,7 @@ def _hyp0f1_value(v: Array, z: Array) -> Array:
     return fnp.where(keep, value, math.nan)
 
 
-_hyp0f1 = partials(pushed(_hyp0f1_value, 0),
+_hyp0f1: Callable[..., Array] = partials(pushed(_hyp0f1_value, 0),
                    lambda out, v, z: _hyp0f1(v + 1.0, z) / v)(_hyp0f1_value)
 
 
@@ -117,7 +118,7 @@ def _hyp1f1_value(a: Array, b: Array, x: Array) -> Array:
     return fnp.where(keep, value, fnp.where(finite, math.inf, math.nan))
 
 
-_hyp1f1 = partials(pushed(_hyp1f1_value, 0), pushed(_hyp1f1_value, 1),
+_hyp1f1: Callable[..., Array] = partials(pushed(_hyp1f1_value, 0), pushed(_hyp1f1_value, 1),
                    lambda out, a, b, x: a / b * _hyp1f1(a + 1.0, b + 1.0, x))(_hyp1f1_value)
 
 
@@ -231,7 +232,7 @@ def _polynomial(a: Array, b: Array, c: Array, x: Array) -> Array:
     return loop(step, (one, one, fnp.zeros_like(x)), lambda total, term, i: i < last, 500)[0]
 
 
-_hyp2f1 = partials(
+_hyp2f1: Callable[..., Array] = partials(
     pushed(_hyp2f1_value, 0), pushed(_hyp2f1_value, 1), pushed(_hyp2f1_value, 2),
     lambda out, a, b, c, x: a * b / c * _hyp2f1(a + 1.0, b + 1.0, c + 1.0, x))(_hyp2f1_value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 from functrans import lax
@@ -179,9 +180,9 @@ def _beta_density(a: Array, b: Array, x: Array) -> Array:
     return fnp.where(inside, value, fnp.where((x == 0) | (x == 1), end, math.nan))
 
 
-betainc_ = partials(pushed(_lower, 0), pushed(_lower, 1),
+betainc_: Callable[..., Array] = partials(pushed(_lower, 0), pushed(_lower, 1),
                     lambda out, a, b, x: _beta_density(a, b, x))(_lower)
-betaincc_ = partials(pushed(_upper, 0), pushed(_upper, 1),
+betaincc_: Callable[..., Array] = partials(pushed(_upper, 0), pushed(_upper, 1),
                      lambda out, a, b, x: -_beta_density(a, b, x))(_upper)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -216,9 +217,9 @@ def _kv_scaled(v: Array, x: Array) -> Array:
     return _kv_value(v, x, True)
 
 
-_kv = partials(pushed(_kv_plain, 0),
+_kv: Callable[..., Array] = partials(pushed(_kv_plain, 0),
                lambda out, v, x: -0.5 * (_kv(v - 1.0, x) + _kv(v + 1.0, x)))(_kv_plain)
-_kve = partials(pushed(_kv_scaled, 0),
+_kve: Callable[..., Array] = partials(pushed(_kv_scaled, 0),
                 lambda out, v, x: out - 0.5 * (_kve(v - 1.0, x) + _kve(v + 1.0, x)))(_kv_scaled)
 
 
@@ -332,9 +333,10 @@ def _iv_value(v: Array, x: Array) -> Array:
     return fnp.where(lax.abs(x) == math.inf, fnp.where(x > 0, x, math.nan), value * half * half)
 
 
-_iv = partials(pushed(_iv_value, 0), lambda out, v, x: _iv_slope(v, x))(_iv_value)
-_ive = partials(pushed(_ive_value, 0), lambda out, v, x: _ive_slope(v, x) - lax.sign(x) * out)(
-    _ive_value)
+_iv: Callable[..., Array] = partials(
+    pushed(_iv_value, 0), lambda out, v, x: _iv_slope(v, x))(_iv_value)
+_ive: Callable[..., Array] = partials(
+    pushed(_ive_value, 0), lambda out, v, x: _ive_slope(v, x) - lax.sign(x) * out)(_ive_value)
 
 
 def _iv_slope(v: Array, x: Array) -> Array:

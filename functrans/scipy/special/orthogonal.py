@@ -54,13 +54,14 @@ def _jacobi_value(n: Array, a: Array, b: Array, x: Array) -> Array:
         s = 2.0 * k + a + b
         head = (s + 1.0) * ((s + 2.0) * s * x + a * a - b * b)
         tail = 2.0 * (k + a) * (k + b) * (s + 2.0)
-        return (head * high - tail * low) / (2.0 * (k + 1.0) * (k + a + b + 1.0) * s)
+        out: Array = (head * high - tail * low) / (2.0 * (k + 1.0) * (k + a + b + 1.0) * s)
+        return out
 
     second = (a + 1.0) + (a + b + 2.0) * (0.5 * (x - 1.0))
     return _recurrence(n, fnp.ones_like(x), second, step)
 
 
-_jacobi = partials(
+_jacobi: Callable[..., Array] = partials(
     None, pushed(_jacobi_value, 1), pushed(_jacobi_value, 2),
     lambda out, n, a, b, x: _of_zero(n, 0.5 * (n + a + b + 1.0)
                                      * _jacobi(_below(n), a + 1.0, b + 1.0, x)))(_jacobi_value)
@@ -87,7 +88,7 @@ def _legendre_slope(out: Array, n: Array, x: Array) -> Array:
     return _of_zero(n, 0.5 * (n + 1.0) * _jacobi(_below(n), one, one, x))
 
 
-_legendre = partials(None, _legendre_slope)(_legendre_value)
+_legendre: Callable[..., Array] = partials(None, _legendre_slope)(_legendre_value)
 
 
 @wide
@@ -145,7 +146,7 @@ def _gegenbauer_value(n: Array, a: Array, x: Array) -> Array:
         2.0 * (k + a) * x * high - (k + 2.0 * a - 1.0) * low) / (k + 1.0))
 
 
-_gegenbauer = partials(
+_gegenbauer: Callable[..., Array] = partials(
     None, pushed(_gegenbauer_value, 1),
     lambda out, n, a, x: _of_zero(n, 2.0 * a * _gegenbauer(_below(n), a + 1.0, x)))(
         _gegenbauer_value)
@@ -167,7 +168,7 @@ def _laguerre_value(n: Array, a: Array, x: Array) -> Array:
         (2.0 * k + 1.0 + a - x) * high - (k + a) * low) / (k + 1.0))
 
 
-_laguerre = partials(
+_laguerre: Callable[..., Array] = partials(
     None, pushed(_laguerre_value, 1),
     lambda out, n, a, x: _of_zero(n, -_laguerre(_below(n), a + 1.0, x)))(_laguerre_value)
 
@@ -271,7 +272,7 @@ def _lpmv_slope(out: Array, m: Array, v: Array, x: Array) -> Array:
     return ((v + 1.0) * x * out - (v - m + 1.0) * following) / ((1.0 - x) * (1.0 + x))
 
 
-_lpmv = partials(None, None, _lpmv_slope)(_lpmv_value)
+_lpmv: Callable[..., Array] = partials(None, None, _lpmv_slope)(_lpmv_value)
 
 
 @wide
@@ -314,7 +315,7 @@ def _polar_slope(out: Array, n: Array, m: Array, theta: Array) -> Array:
     return 0.5 * (up - down)
 
 
-_harmonic = partials(None, None, _polar_slope)(_polar)
+_harmonic: Callable[..., Array] = partials(None, None, _polar_slope)(_polar)
 
 
 def sph_harm_y(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike,

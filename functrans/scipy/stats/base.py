@@ -102,7 +102,7 @@ class Distribution(Family):
         call.__signature__ = signature  # type: ignore[attr-defined]
         return public(call)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         """Where the shapes are those of a distribution."""
         known = True
         for name, x in zip(self.shapes, shapes, strict=True):
@@ -157,31 +157,31 @@ class Continuous(Distribution):
 
     # of a family ---------------------------------------------------------------------------
 
-    def support(self, *shapes: Array) -> tuple[Any, Any]:
+    def support(self, *shapes: Any, **none: Any) -> tuple[Any, Any]:
         return self.low, self.high
 
-    def log_density(self, z: Array, *shapes: Array) -> Array:
+    def log_density(self, z: Array, *shapes: Any, **none: Any) -> Array:
         raise TypeError(f"{self.name} has no density.")
 
-    def below(self, z: Array, *shapes: Array) -> Array:
+    def below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return 1.0 - self.above(z, *shapes)
 
-    def above(self, z: Array, *shapes: Array) -> Array:
+    def above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return 1.0 - self.below(z, *shapes)
 
-    def log_below(self, z: Array, *shapes: Array) -> Array:
+    def log_below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return _log_of(self.below(z, *shapes), self.above(z, *shapes))
 
-    def log_above(self, z: Array, *shapes: Array) -> Array:
+    def log_above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return _log_of(self.above(z, *shapes), self.below(z, *shapes))
 
-    def quantile(self, q: Array, *shapes: Array) -> Array:
+    def quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         return numeric_quantile(self, q, shapes, upper=False)
 
-    def upper_quantile(self, q: Array, *shapes: Array) -> Array:
+    def upper_quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         return self.quantile(1.0 - q, *shapes)
 
-    def draw(self, key: Array, like: Array, *shapes: Array) -> Array:
+    def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
         """Standard random numbers of the shape and dtype of `like`."""
         tiny = float(dtypes.finfo(like.dtype).tiny)
         u = random.uniform(key, like.shape, like.dtype, minval=tiny)
@@ -287,20 +287,20 @@ class Discrete(Distribution):
 
     # of a family ---------------------------------------------------------------------------
 
-    def support(self, *shapes: Array) -> tuple[Any, Any]:
+    def support(self, *shapes: Any, **none: Any) -> tuple[Any, Any]:
         return 0.0, _INF
 
-    def log_probability(self, k: Array, *shapes: Array) -> Array:
+    def log_probability(self, k: Array, *shapes: Any, **none: Any) -> Array:
         raise TypeError(f"{self.name} has no probabilities.")
 
-    def below(self, k: Array, *shapes: Array) -> Array:
+    def below(self, k: Array, *shapes: Any, **none: Any) -> Array:
         """The probability of values up to a whole k in the support."""
         return 1.0 - self.above(k, *shapes)
 
-    def above(self, k: Array, *shapes: Array) -> Array:
+    def above(self, k: Array, *shapes: Any, **none: Any) -> Array:
         return 1.0 - self.below(k, *shapes)
 
-    def draw(self, key: Array, like: Array, *shapes: Array) -> Array:
+    def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
         u = random.uniform(key, like.shape, like.dtype)
         return self._ppf(u, *shapes, fnp.zeros_like(like))
 

@@ -181,7 +181,7 @@ class Triang(Interval):
 
     shapes = ("c",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] >= 0) & (shapes[0] <= 1)
 
     def log_density(self, z: Array, c: Array) -> Array:
@@ -254,7 +254,7 @@ class LogUniform(Continuous):
 
     shapes = ("a", "b")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[1] > shapes[0])
 
     def support(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -286,7 +286,7 @@ class TruncNorm(Continuous):
 
     shapes = ("a", "b")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return shapes[0] < shapes[1]
 
     def support(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -411,7 +411,7 @@ class WrapCauchy(Continuous):
     shapes = ("c",)
     low, high = 0.0, 2 * math.pi
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[0] < 1)
 
     def log_density(self, z: Array, c: Array) -> Array:
@@ -446,7 +446,7 @@ class VonMises(Continuous):
 
     shapes = ("kappa",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return shapes[0] >= 0
 
     def log_density(self, z: Array, kappa: Array) -> Array:

@@ -39,7 +39,7 @@ class Bernoulli(Discrete):
 
     shapes = ("p",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return _probability(shapes[0])
 
     def support(self, p: Array) -> tuple[float, float]:
@@ -77,7 +77,7 @@ class Binom(Discrete):
 
     shapes = ("n", "p")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return _whole(shapes[0]) & _probability(shapes[1])
 
     def support(self, n: Array, p: Array) -> tuple[float, Array]:
@@ -102,10 +102,10 @@ class Binom(Discrete):
 class Summed(Discrete):
     """A family of finite support whose distribution function is a sum of probabilities."""
 
-    def below(self, k: Array, *shapes: Array) -> Array:
+    def below(self, k: Array, *shapes: Any, **none: Any) -> Array:
         return self._sum(k, shapes, False)
 
-    def above(self, k: Array, *shapes: Array) -> Array:
+    def above(self, k: Array, *shapes: Any, **none: Any) -> Array:
         return self._sum(k, shapes, True)
 
     def _sum(self, k: Array, shapes: tuple[Array, ...], upper: bool) -> Array:
@@ -133,7 +133,7 @@ class BetaBinom(Summed):
 
     shapes = ("n", "a", "b")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return _whole(shapes[0]) & (shapes[1] > 0) & (shapes[2] > 0)
 
     def support(self, n: Array, a: Array, b: Array) -> tuple[float, Array]:
@@ -161,7 +161,7 @@ class HyperGeom(Summed):
 
     shapes = ("M", "n", "N")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         total, marked, drawn = shapes
         return _whole(total) & _whole(marked) & _whole(drawn) & (marked <= total) & (
             drawn <= total)
@@ -189,7 +189,7 @@ class Geom(Discrete):
 
     shapes = ("p",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[0] <= 1)
 
     def support(self, p: Array) -> tuple[float, float]:
@@ -224,7 +224,7 @@ class NBinom(Discrete):
 
     shapes = ("n", "p")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[1] > 0) & (shapes[1] <= 1)
 
     def log_probability(self, k: Array, n: Array, p: Array) -> Array:
@@ -256,7 +256,7 @@ class Poisson(Discrete):
 
     shapes = ("mu",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return shapes[0] >= 0
 
     def log_probability(self, k: Array, mu: Array) -> Array:
@@ -304,7 +304,7 @@ class RandInt(Discrete):
 
     shapes = ("low", "high")
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         low, high = shapes
         return (high > low) & (low == lax.floor(low)) & (high == lax.floor(high))
 
@@ -413,7 +413,7 @@ class LogSer(Summed):
 
     shapes = ("p",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[0] < 1)
 
     def support(self, p: Array) -> tuple[float, float]:
@@ -439,7 +439,7 @@ class Zipf(Discrete):
 
     shapes = ("a",)
 
-    def possible(self, *shapes: Array) -> Any:
+    def possible(self, *shapes: Any, **none: Any) -> Any:
         return shapes[0] > 1
 
     def support(self, a: Array) -> tuple[float, float]:

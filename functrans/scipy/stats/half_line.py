@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from functrans import lax, random
 from functrans import numpy as fnp
@@ -68,47 +68,47 @@ class Transformed(HalfLine):
 
     base: Continuous
 
-    def inner(self, z: Array, *shapes: Array) -> tuple[Array, tuple[Array, ...]]:
+    def inner(self, z: Array, *shapes: Any, **none: Any) -> tuple[Array, tuple[Array, ...]]:
         """The variable of the other distribution, and its shapes."""
         raise TypeError(f"{self.name} has no other distribution.")
 
-    def outer(self, y: Array, *shapes: Array) -> Array:
+    def outer(self, y: Array, *shapes: Any, **none: Any) -> Array:
         """z of the other variable."""
         raise TypeError(f"{self.name} has no other distribution.")
 
-    def log_slope(self, z: Array, *shapes: Array) -> Array:
+    def log_slope(self, z: Array, *shapes: Any, **none: Any) -> Array:
         """The logarithm of the derivative of `inner`."""
         raise TypeError(f"{self.name} has no other distribution.")
 
-    def log_density(self, z: Array, *shapes: Array) -> Array:
+    def log_density(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, rest = self.inner(z, *shapes)
         return self.base.log_density(y, *rest) + self.log_slope(z, *shapes)
 
-    def below(self, z: Array, *shapes: Array) -> Array:
+    def below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, rest = self.inner(z, *shapes)
         return self.base.below(y, *rest)
 
-    def above(self, z: Array, *shapes: Array) -> Array:
+    def above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, rest = self.inner(z, *shapes)
         return self.base.above(y, *rest)
 
-    def log_below(self, z: Array, *shapes: Array) -> Array:
+    def log_below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, rest = self.inner(z, *shapes)
         return self.base.log_below(y, *rest)
 
-    def log_above(self, z: Array, *shapes: Array) -> Array:
+    def log_above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, rest = self.inner(z, *shapes)
         return self.base.log_above(y, *rest)
 
-    def quantile(self, q: Array, *shapes: Array) -> Array:
+    def quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         _, rest = self.inner(fnp.ones_like(q), *shapes)
         return self.outer(self.base.quantile(q, *rest), *shapes)
 
-    def upper_quantile(self, q: Array, *shapes: Array) -> Array:
+    def upper_quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         _, rest = self.inner(fnp.ones_like(q), *shapes)
         return self.outer(self.base.upper_quantile(q, *rest), *shapes)
 
-    def draw(self, key: Array, like: Array, *shapes: Array) -> Array:
+    def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
         _, rest = self.inner(fnp.ones_like(like), *shapes)
         return self.outer(self.base.draw(key, like, *rest), *shapes)
 

@@ -166,8 +166,8 @@ class Multinomial(Family):
     def rvs(self, key: Array, n: int, p: ArrayLike, shape: ShapeLike = ()) -> Array:
         """Random counts of shape (*shape, k) from a key, for a Python int n and p of shape (k,)."""
         (weights,) = _operands("multinomial.rvs", p)
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        picks: Any = random.categorical(key, lax.log(weights), shape=(*shape, int(n)))
+        sizes: Any = (shape,) if isinstance(shape, int) else shape
+        picks: Any = random.categorical(key, lax.log(weights), shape=(*sizes, int(n)))
         classes = fnp.arange(weights.shape[-1])
         return fnp.sum((picks[..., None] == classes).astype(dtypes.default_int()), -2)
 

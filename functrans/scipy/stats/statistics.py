@@ -126,7 +126,8 @@ def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) 
     2.0
     """
     x, axis = _sample("gmean", a, axis)
-    return lax.exp(fnp.average(lax.log(x), axis, weights))
+    mean: Any = fnp.average(lax.log(x), axis, weights)
+    return lax.exp(mean)
 
 
 def hmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
@@ -137,7 +138,8 @@ def hmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) 
     1.5
     """
     x, axis = _sample("hmean", a, axis)
-    return 1.0 / fnp.average(1.0 / x, axis, weights)
+    mean: Any = fnp.average(1.0 / x, axis, weights)
+    return fnp.reciprocal(mean)
 
 
 def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = None, axis: int = 0
@@ -219,7 +221,7 @@ class ModeResult(NamedTuple):
     """The most frequent values and their counts."""
 
     mode: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # the name of SciPy, and of a method of tuples
 
 
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False

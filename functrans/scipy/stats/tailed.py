@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,23 +30,23 @@ class HalfLine(Continuous):
 class Tailed(HalfLine):
     """A family whose tail has a formula: exp(log_above)."""
 
-    def above(self, z: Array, *shapes: Array) -> Array:
+    def above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return lax.exp(self.log_above(z, *shapes))
 
-    def below(self, z: Array, *shapes: Array) -> Array:
+    def below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return -lax.expm1(self.log_above(z, *shapes))
 
-    def log_below(self, z: Array, *shapes: Array) -> Array:
+    def log_below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return log1mexp(-self.log_above(z, *shapes))
 
-    def from_log(self, log: Array, *shapes: Array) -> Array:
+    def from_log(self, log: Array, *shapes: Any, **none: Any) -> Array:
         """z with log_above(z) = log."""
         raise TypeError(f"{self.name} has no formula for its quantiles.")
 
-    def quantile(self, q: Array, *shapes: Array) -> Array:
+    def quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         return self.from_log(lax.log1p(-q), *shapes)
 
-    def upper_quantile(self, q: Array, *shapes: Array) -> Array:
+    def upper_quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         return self.from_log(lax.log(q), *shapes)
 
 
