@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -175,12 +176,11 @@ long clock_chain(long n) { for (long i = 0; i < n; i++) __asm__ volatile("" : "+
 """
 
 
-@functools.cache
-def compiled(names: tuple[str, ...],
-             lanes: tuple[tuple[str, int], ...] = (("f32", 16), ("f64", 8)),
-             isa: Isa | None = None) -> ctypes.CDLL:
-    """run_<name>_<dtype>(x, y, out, n) for every function; n is a multiple of the lanes."""
-    isa = isa or host_isa()
+Lanes = tuple[tuple[str, int], ...]
+
+
+def text(names: Sequence[str], lanes: Lanes, isa: Isa) -> str:
+    """C with run_<name>_<dtype>(x, y, out, n) for every function; n is a multiple of the lanes."""
     prelude = Prelude(isa)
     body = [CLOCK]
     for name in names:
@@ -192,22 +192,36 @@ def compiled(names: tuple[str, ...],
                         f"for (long i = 0; i < n; i += {width}) {{ {store}; }} }}\n")
         if name not in BINARY and len(lanes) == 2:
             body.append(SWEEP.replace("NAME", name))
+    return prelude.source() + "".join(body)
+
+
+@functools.cache
+def compiled(names: tuple[str, ...], lanes: Lanes = (("f32", 16), ("f64", 8)),
+             isa: Isa | None = None) -> ctypes.CDLL:
+    """The functions of `text` for this machine."""
+    isa = isa or host_isa()
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "math.c"), Path(folder, "math.so")
-        source.write_text(prelude.source() + "".join(body))
+        source.write_text(text(names, lanes, isa))
         subprocess.run(["gcc", *COMMON_FLAGS, *isa.flags, "-shared", "-o", target, source, "-lm"],
                        check=True)
         library = ctypes.CDLL(str(target))
     return library
 
 
-def evaluate(library: ctypes.CDLL, name: str, dtype: str, *operands: np.ndarray) -> np.ndarray:
-    """The compiled function on arrays of any length."""
+def call_here(library: ctypes.CDLL, function: str, *args: np.ndarray | int) -> None:
+    """Call a function of a library of this process on arrays and integers."""
+    library[function](*[v.ctypes.data_as(ctypes.c_void_p) if isinstance(v, np.ndarray)
+                        else ctypes.c_longlong(v) for v in args])
+
+
+def evaluate(library: Any, name: str, dtype: str, *operands: np.ndarray,
+             call: Callable[..., object] = call_here) -> np.ndarray:
+    """The compiled function on arrays of any length; `call` calls what is not in this process."""
     length = len(operands[0])
     padded = [np.concatenate([v, np.ones(-length % 16, v.dtype)]) for v in operands]
     out = np.empty_like(padded[0])
-    pointers = [v.ctypes.data_as(ctypes.c_void_p) for v in (padded[0], padded[-1], out)]
-    getattr(library, f"run_{name}_{dtype}")(*pointers, ctypes.c_long(len(out)))
+    call(library, f"run_{name}_{dtype}", padded[0], padded[-1], out, len(out))
     return out[:length]
 
 

@@ -9,9 +9,9 @@ from functrans.lowering.c.vectors.builder import Emitter, VectorBuilder, letter
 
 __all__ = ["EMITTERS", "literal"]
 
-# gcc's names on AArch64, and the rounding mode of vroundps and vrndscaleps (8: no exception)
-_ROUNDINGS = {"round": ("rint", 8), "floor": ("floor", 9), "ceil": ("ceil", 10),
-              "trunc": ("btrunc", 11)}
+# the instruction of AArch64, and the rounding mode of vroundps and vrndscaleps (8: no exception)
+_ROUNDINGS = {"round": ("frintx", 8), "floor": ("frintm", 9), "ceil": ("frintp", 10),
+              "trunc": ("frintz", 11)}
 _C_NAMES = {"round": "rint"}
 
 
@@ -24,8 +24,19 @@ def _c(dtype: str) -> str:
     return "f" if dtype == "f32" else ""
 
 
-def _neon(dtype: str, lanes: int) -> str:
-    return f"v{lanes}{'sf' if dtype == 'f32' else 'df'}"
+def _neon(b: VectorBuilder, instruction: str, dtype: str, lanes: int, operands: str) -> str:
+    """The body of one NEON instruction; one of three operands adds to the last.
+
+    Assembly is what GCC and Clang have in common: their builtins have names of their own, of which
+    GCC 12 changed those of fmax and fmin, and arm_neon.h takes longer to read than a kernel to
+    compile.
+    """
+    v, shape = b.type(dtype, lanes), f"{lanes}{'s' if dtype == 'f32' else 'd'}"
+    start, constraint = (" = c", "+w") if len(operands) == 3 else ("", "=w")
+    inputs = operands[:2]
+    places = ", ".join(f"%{k}.{shape}" for k in range(len(inputs) + 1))
+    given = ", ".join(f'"w"({x})' for x in inputs)
+    return f'{v} r{start}; __asm__("{instruction} {places}" : "{constraint}"(r) : {given}); return r;'
 
 
 def _lanes_of(b: VectorBuilder, dtype: str, lanes: int, call: str) -> str:
@@ -46,7 +57,7 @@ def _fma(b: VectorBuilder, dtype: str, lanes: int) -> str:
         width = "256" if bits == 256 else ""
         body = f"return __builtin_ia32_vfmadd{letter(dtype)}{width}(a, b, c);"
     elif b.isa.name == "neon":
-        body = f"return __builtin_aarch64_fma{_neon(dtype, lanes)}(a, b, c);"
+        body = _neon(b, "fmla", dtype, lanes, "abc")
     else:
         body = _lanes_of(b, dtype, lanes, f"__builtin_fma{c}(a[i], b[i], c[i])")
     return b.inline("fma", dtype, lanes, v, f"{v} a, {v} b, {v} c", body)
@@ -63,14 +74,14 @@ def _sqrt(b: VectorBuilder, dtype: str, lanes: int) -> str:
     elif b.isa.x86:
         body = f"return __builtin_ia32_sqrt{letter(dtype)}{'256' if bits == 256 else ''}(a);"
     elif b.isa.name == "neon":
-        body = f"return __builtin_aarch64_sqrt{_neon(dtype, lanes)}(a);"
+        body = _neon(b, "fsqrt", dtype, lanes, "a")
     else:
         body = _lanes_of(b, dtype, lanes, f"__builtin_sqrt{_c(dtype)}(a[i])")
     return b.inline("sqrt", dtype, lanes, v, f"{v} a", body)
 
 
 def _rounding(stem: str) -> Emitter:
-    neon, mode = _ROUNDINGS[stem]
+    instruction, mode = _ROUNDINGS[stem]
 
     def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
@@ -84,7 +95,7 @@ def _rounding(stem: str) -> Emitter:
             width = "256" if bits == 256 else ""
             body = f"return __builtin_ia32_round{letter(dtype)}{width}(a, {mode});"
         elif b.isa.name == "neon":
-            body = f"return __builtin_aarch64_{neon}{_neon(dtype, lanes)}(a);"
+            body = _neon(b, instruction, dtype, lanes, "a")
         else:
             body = _rounded_by_adding(b, stem, dtype, lanes)
         return b.inline(stem, dtype, lanes, v, f"{v} a", body)
@@ -174,7 +185,7 @@ def _extremum(stem: str) -> Emitter:
             body = (f"return {f('select')}({f('isnan')}(a), a, __builtin_ia32_{stem}"
                     f"{letter(dtype)}{'256' if bits == 256 else ''}(a, b));")
         elif b.isa.name == "neon":
-            body = f"return __builtin_aarch64_s{stem}_nan{_neon(dtype, lanes)}(a, b);"
+            body = _neon(b, f"f{stem}", dtype, lanes, "ab")
         else:
             first = f("gt" if stem == "max" else "lt")
             body = f"return {f('select')}({f('mor')}({first}(a, b), {f('isnan')}(a)), a, b);"
