@@ -121,7 +121,7 @@ def runtime_text(function: Function) -> str:
     entries = ", ".join([*(f"(void *)ft_lib_{lib}" for lib in program.library), "0"])
     parts.append(f"static void *const ft_library[] = {{{entries}}};\n"
                  f"const ft_api {function.name}_api = {{2, ft_parallel_to_end, 0, ft_allocate, "
-                 "free, ft_library, ft_never};\n")
+                 "ft_release, ft_library, ft_never};\n")
     return "\n".join(parts)
 
 
@@ -147,14 +147,44 @@ def constants_files(function: Function) -> dict[str, str | bytes]:
         data += bytes(aligned(len(data)) - len(data)) + np.ascontiguousarray(array).tobytes()
     data += bytes(aligned(len(data) + 1) - len(data))
     if len(data) > MOST_TEXT:
-        return {f"{name}.bin": bytes(data), f"{name}.S": (
-            f"/* {MADE} */\n.section .rodata\n.balign {ALIGNMENT}\n.global {name}\n{name}:\n"
-            f'.incbin "{name}.bin"\n.section .note.GNU-stack,"",%progbits\n')}
+        return {f"{name}.bin": bytes(data),
+                f"{name}.S": f"/* {MADE} */\n" + _ASSEMBLY.format(name=name, size=len(data))}
     words = [f"0x{w:x}" for w in np.frombuffer(bytes(data), np.uint64).tolist()]
     rows = [", ".join(words[k:k + 8]) for k in range(0, len(words), 8)]
     return {f"{name}.c": (
         f"// {MADE}\n#include <stdint.h>\n\n_Alignas({ALIGNMENT}) const uint64_t {name}[] = {{\n  "
         + ",\n  ".join(rows) + "};\n")}
+
+
+_ASSEMBLY: Final = f"""\
+#if defined(__APPLE__)
+.section __TEXT,__const
+.globl _{{name}}
+.p2align {ALIGNMENT.bit_length() - 1}
+_{{name}}:
+#elif defined(__wasm__)
+.section .rodata.{{name}},"",@
+.globl {{name}}
+.type {{name}},@object
+.size {{name}}, {{size}}
+.p2align {ALIGNMENT.bit_length() - 1}
+{{name}}:
+#else
+#if defined(_WIN32)
+.section .rdata,"dr"
+#else
+.section .rodata
+#endif
+.globl {{name}}
+.balign {ALIGNMENT}
+{{name}}:
+#endif
+.incbin "{{name}}.bin"
+#if defined(__ELF__) && !defined(__wasm__)
+.section .note.GNU-stack,"",%progbits
+#endif
+"""
+"""Of Mach-O, WebAssembly, Windows and ELF systems."""
 
 
 def is_replaceable(file: Path) -> bool:
@@ -177,15 +207,18 @@ def header_text(function: Function, files: Sequence[str]) -> str:
     about += [f"{p.name}: {p.comment()}" for p in (*function.inputs, *function.outputs)]
     comment = "\n".join(f"//   {line}" for line in about)
     sources = [f for f in files if f.endswith((".c", ".S"))]
-    rest = " ".join(f for f in sources if f != f"{function.name}.c")
+    constants = next(f for f in sources if f.startswith(f"{function.name}_constants."))
     commands = "\n".join(f"//   {line}" for line in (
-        f"cc -c {program_flags(function.program)} {function.name}.c",
-        f"cc -c {runtime_flags(function.program)} -fopenmp {rest}",
+        f"cc -c {program_flags(function.program)} {function.name}.c -o {function.name}.o",
+        f"cc -c {runtime_flags(function.program)} -fopenmp {function.name}_runtime.c "
+        f"-o {function.name}_runtime.o",
+        f"cc -c {constants} -o {function.name}_constants.o",
         f"cc -fopenmp yours.c {' '.join(f[:-2] + '.o' for f in sources)} -lm"))
     return (f"// Exported by functrans. Arrays are in row-major order; outputs may not overlap "
             f"inputs.\n//\n{comment}\n//\n// Returns 0, 1 where a size is not one of those above, "
             "and 2 when memory ran out. Any number of\n// threads may call it at once.\n//\n"
-            "// CMakeLists.txt makes a library of it. By hand, in this folder, with GCC or Clang:\n"
+            "// CMakeLists.txt makes a library of it. By hand, in this folder, with GCC or Clang\n"
+            "// (without -fopenmp it has one thread):\n"
             f"{commands}\n"
             f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n#ifdef __cplusplus\n"
             'extern "C" {\n#endif\n\n'

@@ -71,8 +71,8 @@ static inline int ft_run(void *ctx, ft_range body, void *arg, i64 n, i64 grain, 
   ft_clear_upper();
   return error;
 }
-void *memcpy(void *, const void *, unsigned long);
-void *memset(void *, int, unsigned long);
+void *memcpy(void *, const void *, __SIZE_TYPE__);
+void *memset(void *, int, __SIZE_TYPE__);
 """
 
 # ft_clear_upper: gcc leaves vzeroupper out at -O1. Without it what was compiled for SSE, as the

@@ -510,8 +510,9 @@ def test_only_what_is_used_is_written():
 
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16])
 def test_neon_text_is_written(lanes):
-    """What needs no compiler for AArch64: the text has no builtin of x86, and no name of GCC's alone
-    (`make arm` runs it)."""
+    """Without a compiler for AArch64: the text has no builtin that GCC or Clang does not know.
+
+    `make arm` runs it."""
     p = Prelude(NEON)
     for case in CASES:
         loop_text(p, case, 0, lanes)

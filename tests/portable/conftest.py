@@ -1,4 +1,4 @@
-"""What was compiled and run elsewhere, told at the end: how many of each, and the largest errors."""
+"""What was compiled and run elsewhere, told at the end: how many of each, and the worst errors."""
 
 from collections import Counter
 

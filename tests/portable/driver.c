@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-enum { MOST = 64 };
+enum { MOST = 4096 };
 typedef struct {
   long long number;
   void *data;
@@ -43,9 +43,10 @@ static void take(void *to, long long bytes) {
 }
 
 int main(void) {
-  long long head[2], sizes[MOST];
-  ft_argument given[MOST];
+  static long long head[2], sizes[MOST];
+  static ft_argument given[MOST];
   while (fread(head, sizeof head, 1, stdin) == 1) {
+    if (head[1] > MOST) exit(4);
     for (int i = 0; i < head[1]; i++) {
       take(sizes + i, 8);
       if (sizes[i] < 0) {

@@ -37,17 +37,15 @@ class Machine:
     compiler: tuple[str, ...]
     runner: tuple[str, ...] | None = ()
     suffix: str = ""
-    libraries: tuple[str, ...] = ("-lm",)
 
     def __str__(self) -> str:
         return self.name
 
-    def build(self, sources: Sequence[Path | str], target: Path, *flags: str) -> Path:
-        """A program of C sources; what the compiler says of errors is in the exception."""
+    def build(self, source: Path, target: Path) -> Path:
+        """A program of a C source; what the compiler says of errors is in the exception."""
         target = target.with_suffix(self.suffix)
-        command = [*self.compiler, *COMMON_FLAGS, *self.isa.flags, *flags, "-w",
-                   "-Werror=incompatible-pointer-types", "-o", str(target),
-                   *map(str, sources), *self.libraries]
+        command = [*self.compiler, *COMMON_FLAGS, *self.isa.flags, "-w",
+                   "-Werror=incompatible-pointer-types", "-o", str(target), str(source), "-lm"]
         done = subprocess.run(command, cwd=target.parent, capture_output=True, text=True)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-4000:]}"
         return target
@@ -111,12 +109,26 @@ class Executable:
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, machine: Machine, text: str, functions: Mapping[str, str], folder: Path,
-           others: Sequence[Path] = (), flags: Sequence[str] = ()) -> Executable:
-        """Of a C text that has these functions, or includes their header."""
+    def of(cls, machine: Machine, text: str, functions: Mapping[str, str],
+           folder: Path) -> Executable:
+        """Of a C text that has these functions."""
         source = folder / "main.c"
-        source.write_text(f"{text}\n{_calls(functions)}")
-        return cls(machine, functions, machine.build([source, *others], folder / "main", *flags))
+        source.write_text(f"{text}\n{cls.driver(functions)}")
+        return cls(machine, functions, machine.build(source, folder / "main"))
+
+    @staticmethod
+    def driver(functions: Mapping[str, str]) -> str:
+        """C that calls these functions, written out: those of WebAssembly are called by no other
+        type than theirs."""
+        cases = []
+        for k, (name, kinds) in enumerate(functions.items()):
+            given = ", ".join(f"a[{i}].{'data' if kind == 'p' else 'number'}"
+                              for i, kind in enumerate(kinds.removesuffix("r")))
+            result = "return " if kinds.endswith("r") else ""
+            cases.append(f"  case {k}: {result}{name}({given}); break;\n")
+        calls = ("static long long ft_call(int which, ft_argument *a) {\n  switch (which) {\n"
+                 + "".join(cases) + "  }\n  return 0;\n}\n")
+        return DRIVER.replace("int main(void) {", calls + "\nint main(void) {")
 
     def call(self, name: str, *args: Any) -> int:
         """The result of a function; its arrays are written in place."""
@@ -156,15 +168,3 @@ class Executable:
         if self.process is not None:
             self.process.communicate()
 
-
-def _calls(functions: Mapping[str, str]) -> str:
-    """The driver with the calls: of a WebAssembly function the types must be those it has."""
-    cases = []
-    for k, (name, kinds) in enumerate(functions.items()):
-        given = ", ".join(f"a[{i}].{'data' if kind == 'p' else 'number'}"
-                          for i, kind in enumerate(kinds.removesuffix("r")))
-        result = "return " if kinds.endswith("r") else ""
-        cases.append(f"  case {k}: {result}{name}({given}); break;\n")
-    calls = ("static long long ft_call(int which, ft_argument *a) {\n  switch (which) {\n"
-             + "".join(cases) + "  }\n  return 0;\n}\n")
-    return DRIVER.replace("int main(void) {", calls + "\nint main(void) {")

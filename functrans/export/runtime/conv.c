@@ -119,7 +119,7 @@ static void ft_image_range(void *arg, i64 begin, i64 end) {
   int failed = memory == NULL;
   for (i64 i = begin; !failed && i < end; i++)
     failed = ft_image(all, i / c->batch, i % c->batch, memory, memory + of_x);
-  free(memory);
+  ft_release(memory);
   if (failed) {
     ft_fail(&all->failed);
   }
@@ -143,7 +143,7 @@ static int ft_lib_conv(const ft_conv *c) {
     const i64 work = all.places * all.depth * c->out_features;
     ft_parallel(ft_image_range, &all, c->groups * c->batch, 1 + 200000 / (work + 1));
   }
-  free(all.filters);
-  free(all.reads);
+  ft_release(all.filters);
+  ft_release(all.reads);
   return all.failed ? 2 : 0;
 }

@@ -55,6 +55,21 @@ static inline void ft_fail(int *failed) {
   *failed = 1;
 }
 
+// Memory in whole lines of the cache; NULL also for more than there are addresses.
 static void *ft_allocate(i64 bytes) {
-  return bytes < 0 ? NULL : aligned_alloc(64, (size_t)ft_round_up(bytes < 1 ? 1 : bytes, 64));
+  if (bytes < 0 || (u64)bytes > SIZE_MAX - 64) return NULL;
+  const size_t whole = (size_t)ft_round_up(bytes < 1 ? 1 : bytes, 64);
+#ifdef _WIN32  // its C library has no aligned_alloc
+  return _aligned_malloc(whole, 64);
+#else
+  return aligned_alloc(64, whole);
+#endif
+}
+
+static void ft_release(void *memory) {
+#ifdef _WIN32
+  _aligned_free(memory);
+#else
+  free(memory);
+#endif
 }

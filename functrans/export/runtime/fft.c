@@ -122,7 +122,7 @@ static void ft_fourier_range(void *arg, i64 begin, i64 end) {
       else ((float *)f->out)[first + k] = (float)z[k];
     }
   }
-  free(z);
+  ft_release(z);
 }
 
 static int ft_lib_fft(i64 kind, i64 type, i64 rank, const i64 *lengths, i64 batch, const void *in,
@@ -143,6 +143,6 @@ static int ft_lib_fft(i64 kind, i64 type, i64 rank, const i64 *lengths, i64 batc
     ft_roots(lengths[d], kind % 2, roots + 2 * d * f.longest);
   }
   ft_parallel(ft_fourier_range, &f, batch, 1 + 4096 / f.points);
-  free(roots);
+  ft_release(roots);
   return f.failed ? 2 : 0;
 }

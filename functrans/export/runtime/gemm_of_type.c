@@ -122,7 +122,7 @@ static void ft_tiles_TAG(void *arg, i64 begin, i64 end) {
     ft_tile_TAG(g, t / across / down, i0, ft_least(g->m, i0 + rows), j0,
                 ft_least(g->n, j0 + columns), memory, memory + of_a, memory + of_a + of_b);
   }
-  free(memory);
+  ft_release(memory);
 }
 
 static int ft_product_of_TAG(const ft_gemm *g) {

@@ -31,7 +31,7 @@ static void ft_matrix_range(void *arg, i64 begin, i64 end) {
     return;
   }
   for (i64 k = begin; k < end; k++) s->one(s, k, memory);
-  free(memory);
+  ft_release(memory);
 }
 
 static int ft_each_matrix(ft_matrices s, i64 batch) {

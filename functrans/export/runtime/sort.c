@@ -82,7 +82,7 @@ static void ft_sort_range(void *arg, i64 begin, i64 end) {
     }
     for (i64 i = 0; s->places && i < s->k; i++) s->places[row * s->k + i] = (int32_t)records[i].at;
   }
-  free(records);
+  ft_release(records);
 }
 
 static int ft_sort(ft_sorting s, i64 rows) {

@@ -36,7 +36,8 @@ def _neon(b: VectorBuilder, instruction: str, dtype: str, lanes: int, operands: 
     inputs = operands[:2]
     places = ", ".join(f"%{k}.{shape}" for k in range(len(inputs) + 1))
     given = ", ".join(f'"w"({x})' for x in inputs)
-    return f'{v} r{start}; __asm__("{instruction} {places}" : "{constraint}"(r) : {given}); return r;'
+    assembly = f'__asm__("{instruction} {places}" : "{constraint}"(r) : {given});'
+    return f"{v} r{start}; {assembly} return r;"
 
 
 def _lanes_of(b: VectorBuilder, dtype: str, lanes: int, call: str) -> str:
