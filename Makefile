@@ -6,6 +6,11 @@
 #             with Triton 3.6.0, in an environment of its own, too
 # make coverage   which lines the tests run: the files with the fewest, and pages in build/coverage
 # make pytest     the tests alone; with TESTS='tests/core -k tree' some of them (test, coverage too)
+# make arm    the generated C for ARM, emulated by qemu, and for AVX2 on this processor: vectors,
+#             mathematics, samples of all primitives, exported programs; the runtime is built for ARM.
+#             It needs Debian's cross compiler and says so
+# make portable   exported C for Linux, Windows, macOS and WebAssembly by `zig cc` (downloads it), run
+#             where qemu or node can; the page of examples/digits_in_a_browser in Chromium
 # make bench  call overheads, programs on this CPU, per-sample statistics and the suite of research
 #             programs, beside JAX and PyTorch (downloads both), programs over lanes beside C++
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
@@ -20,7 +25,8 @@ SOURCES := pyproject.toml functrans/version.py CMakeLists.txt $(wildcard csrc/* 
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo quick test pytest thorough coverage bench gpu driver lint typecheck clean
+.PHONY: demo quick test pytest thorough coverage arm arm-tools portable portable-tools bench gpu \
+  driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -65,6 +71,24 @@ QUICK := tests/test_imports.py tests/test_version.py tests/test_doctests.py test
 COMPILING := tests/laws/test_network_cuda_laws.py tests/triton/test_stores.py \
   tests/triton/test_kernel_forms.py tests/triton/test_empty_kernels.py
 
+arm: arm-tools .venv-portable/.installed
+	$(call PYTEST,.venv-portable) -m portable --durations=10 tests/portable/test_vectors_elsewhere.py \
+	  tests/portable/test_programs_elsewhere.py tests/portable/test_runtime_on_arm.py $(TESTS)
+
+portable: portable-tools .venv-portable/.installed
+	$(call PYTEST,.venv-portable) -m portable --durations=10 tests/portable/test_systems.py \
+	  tests/portable/test_page.py $(TESTS)
+
+# Before anything is downloaded: what these need of the machine.
+arm-tools: NEEDS = aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64 cmake
+arm-tools: PACKAGES = gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user cmake
+portable-tools: NEEDS = qemu-aarch64 node chromium
+portable-tools: PACKAGES = qemu-user nodejs chromium
+arm-tools portable-tools:
+	@for tool in $(NEEDS); do command -v $$tool >/dev/null || { \
+	  echo "make $(@:-tools=) needs $$tool. On Debian and Ubuntu: apt-get install $(PACKAGES)"; \
+	  exit 1; }; done
+
 lint: .venv-test/.installed
 	.venv-test/bin/ruff check .
 
@@ -96,6 +120,8 @@ driver:
 .venv-test/.installed: EXTRAS = [test,demo]
 .venv-triton36/.installed: EXTRAS = [test]
 .venv-triton36/.installed: PEERS = triton==3.6.0
+.venv-portable/.installed: EXTRAS = [test,demo,compiler]
+.venv-portable/.installed: PEERS = pybind11
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
 # PyTorch brings the libraries for transforms and linear algebra. Drivers for CUDA 12 take the last
@@ -124,4 +150,4 @@ TORCH = $(if $(filter 12,$(CUDA)),torch==2.10.0,torch==2.13.0)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-test .venv-triton36 .venv-bench .venv-gpu build dist
+	rm -rf .venv .venv-test .venv-triton36 .venv-portable .venv-bench .venv-gpu build dist

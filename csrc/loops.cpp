@@ -259,7 +259,8 @@ void LoopTable::resolve(Loop& loop, int type_num) {
   if ((kinds_ & kind_bit(kind_of(type_num))) == 0) return;
   const int nargs = nin_ + nout_;
   for (int i = 0; i < ufunc_->ntypes; ++i) {
-    const char* types = ufunc_->types + i * nargs;
+    // numbers, below 0 for types without one; of char the sign depends on the processor
+    const auto* types = reinterpret_cast<const signed char*>(ufunc_->types + i * nargs);
     bool match = ufunc_->functions[i] != nullptr;
     for (int k = 0; k < nin_; ++k) match &= types[k] == type_num;
     for (int k = nin_; k < nargs; ++k) match &= types[k] >= 0 && types[k] <= NPY_CDOUBLE + 1;

@@ -44,7 +44,9 @@ class Machine:
     def build(self, source: Path, target: Path) -> Path:
         """A program of a C source; what the compiler says of errors is in the exception."""
         target = target.with_suffix(self.suffix)
-        command = [*self.compiler, *COMMON_FLAGS, *self.isa.flags, "-w",
+        # Zig would compile its C library again for position-independent code
+        flags = [flag for flag in COMMON_FLAGS if flag != "-fPIC"]
+        command = [*self.compiler, *flags, *self.isa.flags, "-w",
                    "-Werror=incompatible-pointer-types", "-o", str(target), str(source), "-lm"]
         done = subprocess.run(command, cwd=target.parent, capture_output=True, text=True)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-4000:]}"

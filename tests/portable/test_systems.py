@@ -3,8 +3,6 @@
 Those for Linux run here and in qemu, those for WebAssembly in node; the others are built.
 """
 
-import subprocess
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from functrans.lowering.c.prelude import Prelude
 from tests.c import test_math as math_laws
 from tests.c import test_vectors as laws
 from tests.export.c_programs import PROGRAMS
-from tests.portable.exported import NAME, build, run
+from tests.portable.exported import build, run
 from tests.portable.machines import Executable, missing, zig_machines
 
 accuracy = math_laws.accuracy
@@ -67,8 +65,3 @@ def test_bits_of_the_mathematics_are_those_of_gcc(machine, tmp_path, record_prop
                 np.testing.assert_array_equal(
                     found, accuracy.evaluate(here, name, dtype, *operands), f"{name} {dtype}")
     record_property(f"functions on {machine}", len(functions))
-
-
-def test_memory_that_a_system_of_32_bits_does_not_have(tmp_path):
-    """Sizes have 64 bits: where addresses have 32 a large one is no memory, not a small one."""
-    import functrans as ft  # noqa: PLC0415
