@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 
 from functrans.core.errors import BackendError
-from functrans.lowering.c.isa import AVX2, GENERIC, Isa, host_isa
+from functrans.lowering.c.isa import AVX2, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.store.cache import NOT_MAPPABLE, OUT_OF_ROOM, unique_name
 
 __all__ = ["Children", "CompilerError", "CompilerMissing", "compile_shared", "compiled_isa",
@@ -226,11 +226,14 @@ def is_clang() -> bool:
 def compiled_isa() -> Isa:
     """The instruction set that programs are compiled for: the machine's, as far as the compiler's
     builtins reach. Those of Clang for AVX-512 have other names than GCC's, so it gets AVX2; the
-    Clang of Zig has none for multiply-adds of vectors either, so it gets vectors of 16 bytes.
+    Clang of Zig has none for multiply-adds of vectors either, so it gets vectors of 16 bytes. On
+    ARM there are no builtins.
 
     Without a compiler it is the machine's.
     """
     isa = host_isa()
+    if isa == NEON:
+        return isa
     try:
         identity = compiler_identity().lower()
     except BackendError:  # who needs the compiler says so

@@ -15,7 +15,7 @@ import pytest
 import functrans as ft
 from functrans.core.errors import BackendError
 from functrans.lowering.c import toolchain
-from functrans.lowering.c.isa import AVX2, AVX512, GENERIC
+from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON
 from functrans.lowering.c.toolchain import (
     CompilerError,
     CompilerMissing,
@@ -154,6 +154,8 @@ def test_instructions_are_those_that_the_compiler_has_builtins_for(monkeypatch, 
     monkeypatch.setattr(toolchain, "host_isa", lambda: AVX512)
     monkeypatch.setattr(toolchain, "compiler_identity", lambda: name)
     assert toolchain.compiled_isa() == expected
+    monkeypatch.setattr(toolchain, "host_isa", lambda: NEON)  # written without builtins
+    assert toolchain.compiled_isa() == NEON
 
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="no Clang")

@@ -27,9 +27,8 @@ def _c(dtype: str) -> str:
 def _neon(b: VectorBuilder, instruction: str, dtype: str, lanes: int, operands: str) -> str:
     """The body of one NEON instruction; one of three operands adds to the last.
 
-    Assembly is what GCC and Clang have in common: their builtins have names of their own, of which
-    GCC 12 changed those of fmax and fmin, and arm_neon.h takes longer to read than a kernel to
-    compile.
+    Assembly is what GCC and Clang have in common: their builtins differ, those of GCC 12 for fmax
+    and fmin from others of GCC, too, and arm_neon.h takes longer to read than a kernel to compile.
     """
     v, shape = b.type(dtype, lanes), f"{lanes}{'s' if dtype == 'f32' else 'd'}"
     start, constraint = (" = c", "+w") if len(operands) == 3 else ("", "=w")
