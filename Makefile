@@ -25,8 +25,7 @@ SOURCES := pyproject.toml functrans/version.py CMakeLists.txt $(wildcard csrc/* 
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo quick test pytest thorough coverage arm arm-tools portable portable-tools bench gpu \
-  driver lint typecheck clean
+.PHONY: demo quick test pytest thorough coverage arm portable bench gpu driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -80,6 +79,7 @@ portable: portable-tools .venv-portable/.installed
 	  tests/portable/test_page.py $(TESTS)
 
 # Before anything is downloaded: what these need of the machine.
+.PHONY: arm-tools portable-tools
 arm-tools: NEEDS = aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64 cmake
 arm-tools: PACKAGES = gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user cmake
 portable-tools: NEEDS = qemu-aarch64 node chromium
