@@ -12,6 +12,8 @@ using Finish = void (*)(i64 m, i64 n, const void* sums, i64 sums_row, double alp
 // The kernels of one kind of sum. An element is what one multiply-add takes: a number, or a pair of
 // bfloat16 along k (k_step 2). Packed panels hold `mr` rows of a (the last one only as many as are
 // left) or `nr` columns of b (the last one padded by zeros), k after k.
+constexpr i64 kRowsTile = 16384;  // with four rows of b it stays in the first-level cache
+
 struct Kernels {
   int mr, nr, k_step, element_size, sum_size;
   // c[m, n] (+)= a * b for packed a and b; k counts elements.
@@ -20,7 +22,7 @@ struct Kernels {
   // The same with a anywhere and b in rows of adjacent elements; null if there is none.
   void (*direct)(i64 m, i64 n, i64 k, const void* a, i64 a_row, i64 a_col, const void* b, i64 b_row,
                  void* c, i64 c_row, bool accumulate);
-  // y[n] (+)= x[k] * b[k, n] with b in rows of adjacent elements.
+  // y[n] (+)= x[k] * b[k, n] with b in rows of adjacent elements; n elements are kRowsTile bytes.
   void (*vector_rows)(i64 n, i64 k, const void* x, i64 x_step, const void* b, i64 b_row, void* y,
                       bool accumulate);
   // y[n] (+)= b[n, k] * x[k] with b and x in rows of adjacent elements.

@@ -245,15 +245,8 @@ void direct(i64 m, i64 n, i64 k, const void* a_start, i64 a_row, i64 a_col, cons
 
 // Four rows of b at a time, so that y is read and written once for four.
 template <typename T>
-void vector_rows(i64 n, i64 k, const void* x_start, i64 x_step, const void* b_start, i64 b_row,
-                 void* y_start, bool accumulate) {
+void add_rows(i64 n, i64 k, const T* x, i64 x_step, const T* b, i64 b_row, T* y) {
   constexpr int L = Vector<T>::lanes;
-  const T* x = static_cast<const T*>(x_start);
-  const T* b = static_cast<const T*>(b_start);
-  T* y = static_cast<T*>(y_start);
-  if (!accumulate) {
-    for (i64 j = 0; j < n; ++j) y[j] = 0;
-  }
   i64 p = 0;
   for (; p + 4 <= k; p += 4, b += 4 * b_row) {
     const T x0 = x[p * x_step], x1 = x[(p + 1) * x_step];
@@ -273,6 +266,27 @@ void vector_rows(i64 n, i64 k, const void* x_start, i64 x_step, const void* b_st
   }
 }
 
+// y = x @ b, where y is short enough for the stack (kRowsTile bytes). Blocks of rows have sums of
+// their own: 20,000 products in sequence are 5e-6 off, of float32, and 3e-7 so.
+template <typename T>
+void vector_rows(i64 n, i64 k, const void* x_start, i64 x_step, const void* b_start, i64 b_row,
+                 void* y_start, bool accumulate) {
+  constexpr i64 block = 128;
+  const T* x = static_cast<const T*>(x_start);
+  const T* b = static_cast<const T*>(b_start);
+  T* y = static_cast<T*>(y_start);
+  if (!accumulate) {
+    for (i64 j = 0; j < n; ++j) y[j] = 0;
+  }
+  if (k <= 2 * block) return add_rows(n, k, x, x_step, b, b_row, y);
+  T sums[kRowsTile / sizeof(T)];
+  for (i64 p = 0; p < k; p += block) {
+    for (i64 j = 0; j < n; ++j) sums[j] = 0;
+    add_rows(n, k - p < block ? k - p : block, x + p * x_step, x_step, b + p * b_row, b_row, sums);
+    for (i64 j = 0; j < n; ++j) y[j] += sums[j];
+  }
+}
+
 template <typename T>
 inline __attribute__((always_inline)) T sum_of(typename Vector<T>::type v) {
   T sum = 0;
@@ -280,10 +294,19 @@ inline __attribute__((always_inline)) T sum_of(typename Vector<T>::type v) {
   return sum;
 }
 
+template <typename T>
+struct Total {
+  using type = T;
+};
+template <>
+struct Total<float> {
+  using type = double;
+};
+
 // R rows of b against x at a time, two vectors each.
 template <typename T, int R>
-inline __attribute__((always_inline)) void dots(i64 k, const T* x, const T* b, i64 b_row, T* y,
-                                                i64 y_step, bool accumulate) {
+inline __attribute__((always_inline)) void dots(i64 k, const T* x, const T* b, i64 b_row,
+                                                typename Total<T>::type* totals) {
   constexpr int L = Vector<T>::lanes;
   typename Vector<T>::type even[R] = {}, odd[R] = {};
   i64 p = 0;
@@ -301,24 +324,35 @@ inline __attribute__((always_inline)) void dots(i64 k, const T* x, const T* b, i
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) even[r] += load_part(b + r * b_row + p, count) * x0;
   }
+  for (int r = 0; r < R; ++r) totals[r] += sum_of<T>(even[r] + odd[r]);
+}
+
+// Long rows are read in pieces, whose sums are added up in double.
+template <typename T, int R>
+inline __attribute__((always_inline)) void long_dots(i64 k, const T* x, const T* b, i64 b_row,
+                                                     T* y, i64 y_step, bool accumulate) {
+  constexpr i64 piece = 2048;
+  typename Total<T>::type totals[R] = {};
+  for (i64 p = 0; p < k; p += piece) {
+    dots<T, R>(k - p < piece ? k - p : piece, x + p, b + p, b_row, totals);
+  }
   for (int r = 0; r < R; ++r) {
-    const T sum = sum_of<T>(even[r] + odd[r]);
+    const T sum = static_cast<T>(totals[r]);
     y[r * y_step] = accumulate ? y[r * y_step] + sum : sum;
   }
 }
 
 template <typename T>
-void vector_dots(i64 n, i64 k, const void* x, const void* b_start, i64 b_row, void* y_start,
+void vector_dots(i64 n, i64 k, const void* x_start, const void* b_start, i64 b_row, void* y_start,
                  i64 y_step, bool accumulate) {
+  const T* x = static_cast<const T*>(x_start);
   const T* b = static_cast<const T*>(b_start);
   T* y = static_cast<T*>(y_start);
   i64 j = 0;
   for (; j + 4 <= n; j += 4) {
-    dots<T, 4>(k, static_cast<const T*>(x), b + j * b_row, b_row, y + j * y_step, y_step,
-               accumulate);
+    long_dots<T, 4>(k, x, b + j * b_row, b_row, y + j * y_step, y_step, accumulate);
   }
   for (; j < n; ++j) {
-    dots<T, 1>(k, static_cast<const T*>(x), b + j * b_row, b_row, y + j * y_step, y_step,
-               accumulate);
+    long_dots<T, 1>(k, x, b + j * b_row, b_row, y + j * y_step, y_step, accumulate);
   }
 }

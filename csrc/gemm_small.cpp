@@ -117,7 +117,7 @@ bool run_vector(const Product& p, bool serial) {
   if (copied) p.pack(p.a, 0, g.a_col, 1, g.k, 1, false, x_copy.get());
   const char* x = copied ? x_copy.get() : p.a;
   // rows: y and four rows of b stay in the first level cache; dots: a few rows for each thread
-  const i64 width = rows ? std::min<i64>(4096 / size * 4, round_up(divide_up(g.n, 8), 64))
+  const i64 width = rows ? std::min<i64>(kRowsTile / size, round_up(divide_up(g.n, 8), 64))
                          : std::max<i64>(4, round_up(divide_up(16384, g.k), 4));
   each(divide_up(g.n, width), 1, serial, [&](i64 begin, i64 end) {
     for (i64 j = begin * width; j < std::min(g.n, end * width); j += width) {

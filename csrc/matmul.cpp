@@ -2,6 +2,7 @@
 
 #include "allocator.h"
 #include "array.h"
+#include "sums.h"
 
 #include <algorithm>
 
@@ -10,6 +11,8 @@ namespace {
 
 PyUFuncObject* matmul_ufunc = nullptr;
 constexpr npy_intp kReleaseFlops = 64 << 10;
+// Products of vectors this long are ours: BLAS adds 2e7 hundredths 7e-3 too low.
+constexpr npy_intp kOwnDot = 4096;
 
 int find_loop(int type_num) {
   for (int i = 0; i < matmul_ufunc->ntypes; ++i) {
@@ -77,7 +80,13 @@ Outcome run_matmul(PyObject* a, PyObject* b, PyObject** result) {
     const Ref held_x = hold_data(x);  // another thread may donate an operand meanwhile
     const Ref held_y = hold_data(y);
     PyThreadState* saved = release ? PyEval_SaveThread() : nullptr;
-    matmul_ufunc->functions[loop](data, dims, strides, loop_data);
+    if (m == 1 && p == 1 && batch == 1 && n >= kOwnDot && type_num == NPY_FLOAT &&
+        strides[4] == item && strides[5] == item) {
+      *reinterpret_cast<float*>(data[2]) = dot(reinterpret_cast<const float*>(data[0]),
+                                               reinterpret_cast<const float*>(data[1]), n);
+    } else {
+      matmul_ufunc->functions[loop](data, dims, strides, loop_data);
+    }
     if (saved != nullptr) restore_thread(saved);
   }
   *result = wrap_ndarray(reinterpret_cast<PyArrayObject*>(out.release()));

@@ -133,11 +133,7 @@ class ReduceSum(LinearPrimitive):
         return _summed(x, axes)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        x, axes = args[0], params["axes"]
-        rows = 0  # that the runtime would add one after the other
-        if axes and axes[-1] != x.ndim - 1:
-            rows = math.prod(x.shape[:len(axes)])
-        result = NotImplemented if rows > 2 * BLOCK else _runtime.sum_over(x, axes)
+        result = _runtime.sum_over(args[0], params["axes"])
         return super().evaluate_eagerly(args, params) if result is NotImplemented else result
 
     def transpose(self, ct: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:

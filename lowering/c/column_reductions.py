@@ -20,7 +20,7 @@ from functrans.lowering.c.expressions import (
     ctype,
     is_number,
 )
-from functrans.lowering.c.row_reductions import RowReductions, cascades, place_dtype
+from functrans.lowering.c.row_reductions import RowReductions, cascades, place_dtype, total_dtype
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.kernel import Member
@@ -32,7 +32,7 @@ __all__ = ["ColumnReductions"]
 CHUNK_ELEMENTS, CHUNK_ROWS, MOST_CHUNKS = 65536, 512, 32
 # Rows that are added in sequence, where a chunk has more than twice as many: into accumulators for
 # every column, and into one.
-BLOCK_ROWS, BLOCK_TOTALS = 32, 8
+BLOCK_ROWS, BLOCK_TOTALS = 16, 8
 
 
 def _total_or_identity(n: str, total: str, start: str) -> str:
@@ -138,16 +138,20 @@ class ColumnReductions(RowReductions):
             before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
             self.accumulators[t] = f"acc{k}"
             if self.flush is not None and cascades(t.op, dtype):
-                total = self.operand(BlockTotals(dtype, parts * chunks * self.domain.row, k))
-                before.line(f"{C_TYPES[dtype]} *top{k} = {total} + c * {row};")
+                wide = total_dtype(dtype)
+                total = self.operand(BlockTotals(wide, parts * chunks * self.domain.row, k))
+                before.line(f"{C_TYPES[wide]} *top{k} = {total} + c * {row};")
                 before.line(f"for (i64 i = 0; i < {row}; i++) top{k}[i] = {start};")
-                self._add_along(self.flush, dtype, f"top{k}", f"acc{k}", start)
+                self._add_along(self.flush, dtype, f"acc{k}", f"top{k}", start)
                 self._add_along(after, dtype, f"acc{k}", f"top{k}")
             if not direct:
                 finish.append(f"  {'if (chunks != 1) ' if short else ''}"
                               f"for (i64 part = 0; part < {self.size(parts)}; part++)\n"
                               + self._sum_of_chunks(t, dtype, pointer, out, n))
             return
+        if cascades(t.op, dtype) and total_dtype(dtype) != dtype:
+            dtype = total_dtype(dtype)
+            start = self.prelude.literal(0, dtype)
         before.line(f"{ctype(dtype)} acc{k} = {start};")
         self.accumulators[t] = f"acc{k}"
         if self.flush is not None and cascades(t.op, dtype):
@@ -198,26 +202,25 @@ class ColumnReductions(RowReductions):
             f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
             f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
 
-    def _add_along(self, out: CodeScope, dtype: str, to: str, what: str, start: str = "") -> None:
-        """The loop along a row that adds what one has to another, and starts that again."""
-        p, row, lanes = self.prelude, self.size(self.domain.row), self.lanes
-        part = None
-        if not (isinstance(self.domain.row, int) and self.domain.row % lanes == 0):
-            part = "m"
+    def _add_along(self, out: CodeScope, dtype: str, acc: str, top: str, start: str = "") -> None:
+        """The loop along a row that adds accumulators to their totals and starts them again, or
+        adds totals to the accumulators."""
+        p, row, lanes, wide = self.prelude, self.size(self.domain.row), self.lanes, \
+            total_dtype(dtype)
+        part = "m" if lanes > 1 and not (
+            isinstance(self.domain.row, int) and self.domain.row % lanes == 0) else None
         out.line(f"for (i64 i = 0; i < {row}; i += {lanes}) {{")
-        if lanes == 1:
-            out.line(f"  {to}[i] = {self._combined('add', dtype, f'{to}[i]', f'{what}[i]')};")
-            if start:
-                out.line(f"  {what}[i] = {start};")
+        if part:
+            out.line(f"  const i64 m = ft_min({lanes}, {row} - i);")
+        block = p.convert(dtype, wide, p.load(dtype, lanes, f"{acc} + i", part), lanes)
+        both = p.op("add", (wide, wide), (p.load(wide, lanes, f"{top} + i", part), block), lanes)
+        if start:
+            out.line(f"  {p.store(wide, lanes, f'{top} + i', both, part)};")
+            first = p.broadcast(dtype, lanes, start)
+            out.line(f"  {p.store(dtype, lanes, f'{acc} + i', first, part)};")
         else:
-            if part:
-                out.line(f"  const i64 m = ft_min({lanes}, {row} - i);")
-            both = p.op("add", (dtype, dtype), (p.load(dtype, lanes, f"{to} + i", part),
-                                                p.load(dtype, lanes, f"{what} + i", part)), lanes)
-            out.line(f"  {p.store(dtype, lanes, f'{to} + i', both, part)};")
-            if start:
-                first = p.broadcast(dtype, lanes, start)
-                out.line(f"  {p.store(dtype, lanes, f'{what} + i', first, part)};")
+            both = p.convert(wide, dtype, both, lanes)
+            out.line(f"  {p.store(dtype, lanes, f'{acc} + i', both, part)};")
         out.line("}")
 
     def _sum_of_chunks(self, t: Reduce, dtype: str, partial: str, out: str, n: str) -> str:

@@ -18,7 +18,7 @@ from functrans.lowering.c.expressions import (
     is_number,
 )
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.c.row_reductions import RowReduction
+from functrans.lowering.c.row_reductions import RowReduction, total_dtype
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range, reachable_expressions
 from functrans.lowering.loops.index import at_least_zero
@@ -233,7 +233,7 @@ class CKernelWriter(ColumnReductions, TransposedReads):
             weight = _weight(reachable_expressions([elements[m.tensor] for m in members]))
             unroll = self._unroll(members, folds, weight)
         for f in folds:
-            f.cascaded = self.is_cascaded(f, unroll * self.lanes)
+            f.cascaded = self.is_long_sum(f, unroll * self.lanes)
             self._begin_reduction(f, out, unroll)
         i = self.kernel.i
         low, high = i.low, i.high
@@ -322,7 +322,8 @@ class CKernelWriter(ColumnReductions, TransposedReads):
     def _blocks(self, folds: list[RowReduction], begin: str, end: str, step: int, unroll: int,
                 loop: CodeScope, out: CodeScope) -> None:
         """The loop along a piece of the row in blocks, whose sums are added to their totals."""
-        block = step * self.steps_in_block(step)
+        wide = all(total_dtype(f.dtype) == f.dtype for f in folds if f.cascaded)
+        block = step * self.steps_in_block(unroll, wide)
         out.line(f"for (i64 b = {begin}; b < {end}; b += {block}) {{")
         inner = out.nested()
         inner.line(f"const i64 b9 = ft_min(b + {block}, {end});")
