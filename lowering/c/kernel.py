@@ -43,6 +43,11 @@ def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
     return CKernelWriter(kernel, schedule, prelude, sizes).write()
 
 
+# Of vectors for rows that are shorter than those of the machine. Half a vector in parts takes 1.3
+# to 2 times as long as a whole one of half the width: what is stored in parts is not forwarded to loads.
+FEWEST_LANES = 4
+
+
 class CKernelWriter(ColumnReductions, TransposedReads):
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
@@ -109,7 +114,11 @@ class CKernelWriter(ColumnReductions, TransposedReads):
                    if isinstance(m.tensor, Reduce)}
         dtypes |= {t.compute for t in self.loads}
         widest = max(ITEM_SIZES[d] for d in dtypes if d != "bool") if dtypes - {"bool"} else 4
-        return max(1, self.prelude.isa.vector_bytes // max(widest, 4))
+        lanes = max(1, self.prelude.isa.vector_bytes // max(widest, 4))
+        row = self.domain.row
+        while isinstance(row, int) and row <= lanes // 2 and lanes > FEWEST_LANES:
+            lanes //= 2
+        return lanes
 
     def _writes_in_order(self, member: Member) -> bool:
         s = self.kernel.builder(self.schedule.is_stored)

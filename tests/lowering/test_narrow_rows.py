@@ -1,0 +1,77 @@
+"""Rows shorter than a vector: narrower vectors, and accumulators of columns in registers."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as jnp
+
+WIDTHS = (2, 3, 4, 5, 7, 8, 10, 16, 17)
+COLUMNS = {  # of functions over the first axis
+    "sum": (lambda xp, x: x.sum(0), 1e-6), "max": (lambda xp, x: x.max(0), 0),
+    "argmax": (lambda xp, x: x.argmax(0), 0), "any": (lambda xp, x: (x > 2).any(0), 0),
+    "product": (lambda xp, x: (1 + x / 64).prod(0), 1e-4), "variance": (lambda xp, x: x.var(0), 1e-5),
+    "joined": (lambda xp, x: xp.concatenate([x, 2 * x[:, :1]], 1).sum(0), 1e-6),
+    "of squares and rows": (lambda xp, x: (x * x).sum(0) + x.sum(1).max(), 1e-5),
+}
+ROWS = {
+    "softmax": lambda xp, x: xp.exp(x) / xp.exp(x).sum(1, keepdims=True),
+    "sum": lambda xp, x: x.sum(1), "argmin": lambda xp, x: x.argmin(1),
+    "scaled": lambda xp, x: x * x[0] + x[:, :1], "turned": lambda xp, x: x[:, ::-1] - x,
+}
+
+
+def numbers(rows, width, dtype="f"):
+    x = np.random.default_rng(width).standard_normal((rows, width))
+    return x.astype(dtype)
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_columns_of_narrow_rows(width, name):
+    fun, tolerance = COLUMNS[name]
+    run = ft.jit(lambda x: fun(jnp, x))
+    for rows in (1, 5, 2_000):
+        x = numbers(rows, width)
+        expected = fun(np, x.astype("d"))
+        np.testing.assert_allclose(np.asarray(run(x)), expected, rtol=tolerance,
+                                   atol=2e-4 if tolerance else 0)
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_narrow_rows(width, name):
+    run = ft.jit(lambda x: ROWS[name](jnp, x))
+    for dtype in ("f", "d", "e"):
+        x = numbers(40, width, dtype)
+        np.testing.assert_allclose(np.asarray(run(x)), ROWS[name](np, x.astype("d")),
+                                   rtol={"f": 1e-5, "d": 1e-12, "e": 1e-2}[dtype],
+                                   atol={"f": 1e-5, "d": 1e-12, "e": 1e-2}[dtype])
+
+
+@pytest.mark.parametrize("width", (3, 8, 10))
+def test_parts_of_narrow_rows(width):
+    x = numbers(2_100, width).reshape(7, 300, width)
+    np.testing.assert_allclose(np.asarray(ft.jit(lambda x: x.sum(1))(x)), x.sum(1, dtype="d"),
+                               rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("width", (3, 8, 10))
+def test_narrow_rows_that_are_gathered_and_scattered(width):
+    table, x = numbers(50, width), numbers(500, width)
+    places = np.random.default_rng(0).integers(0, 50, 500).astype("i")
+    run = ft.jit(lambda t, x, i: ft.ops.segment_sum(t[i] * x, i, num_segments=50))
+    expected = np.zeros((50, width))
+    np.add.at(expected, places, table[places].astype("d") * x)
+    np.testing.assert_allclose(np.asarray(run(table, x, places)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_bits_of_narrow_columns_do_not_depend_on_threads():
+    x, found = numbers(30_000, 10), []
+    run = ft.jit(lambda x: x.sum(0))
+    for count in (1, 2):
+        with ft.config.threads(count=count):
+            found.append(np.asarray(run(x)).tobytes())
+    assert found[0] == found[1]
