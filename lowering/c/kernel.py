@@ -44,7 +44,7 @@ def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
 
 
 # Of vectors for rows that are shorter than those of the machine. Half a vector in parts takes 1.3
-# to 2 times as long as a whole one of half the width: what is stored in parts is not forwarded to loads.
+# to 2 times as long as a whole one of half the width: stores in parts are not forwarded to loads.
 FEWEST_LANES = 4
 
 

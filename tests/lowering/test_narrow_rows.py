@@ -10,7 +10,8 @@ WIDTHS = (2, 3, 4, 5, 7, 8, 10, 16, 17)
 COLUMNS = {  # of functions over the first axis
     "sum": (lambda xp, x: x.sum(0), 1e-6), "max": (lambda xp, x: x.max(0), 0),
     "argmax": (lambda xp, x: x.argmax(0), 0), "any": (lambda xp, x: (x > 2).any(0), 0),
-    "product": (lambda xp, x: (1 + x / 64).prod(0), 1e-4), "variance": (lambda xp, x: x.var(0), 1e-5),
+    "product": (lambda xp, x: (1 + x / 64).prod(0), 1e-4),
+    "variance": (lambda xp, x: x.var(0), 1e-5),
     "joined": (lambda xp, x: xp.concatenate([x, 2 * x[:, :1]], 1).sum(0), 1e-6),
     "of squares and rows": (lambda xp, x: (x * x).sum(0) + x.sum(1).max(), 1e-5),
 }
