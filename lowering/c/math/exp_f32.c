@@ -9,37 +9,31 @@ INL F reduced_exp_V(F x, F *t, F *lo) {
   *lo = n * splat_V(-0x1.05c61p-29f);
   return fma_V(n, splat_V(-0x1.62e43p-1f), x);
 }
-//: exp_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V reduced_exp_V
+//: exp_V needs fma_V splat_V clip_V scale_V reduced_exp_V
 INL F exp_V(F x) {
-  F t, lo, c = select_V(gt_V(x, splat_V(89.0f)), splat_V(89.0f), x);
-  c = select_V(lt_V(c, splat_V(-104.0f)), splat_V(-104.0f), c);
+  F t, lo, c = clip_V(x, splat_V(-104.0f), splat_V(89.0f));
   F rh = reduced_exp_V(c, &t, &lo), r = rh - lo;
   F q = splat_V(0x1.6a4922p-10f); q = fma_V(q, r, splat_V(0x1.123f96p-7f));
   q = fma_V(q, r, splat_V(0x1.55589cp-5f)); q = fma_V(q, r, splat_V(0x1.555488p-3f));
   q = fma_V(q, r, splat_V(0x1.fffffcp-2f));
   F y = rh + fma_V(q, r * r, -lo) + 1.0f;
-  /* two factors, so that only the last product may be denormal */
-  I n = bits_V(t), h = n >> 1;
-  return y * float_V((h << 23) + 0x3f800000) * float_V(((n - h) << 23) + 0x3f800000);
+  return scale_V(y, t);
 }
-//: exp2_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V
+//: exp2_V needs fma_V splat_V clip_V scale_V
 INL F exp2_V(F x) {
-  F c = select_V(gt_V(x, splat_V(129.0f)), splat_V(129.0f), x);
-  c = select_V(lt_V(c, splat_V(-151.0f)), splat_V(-151.0f), c);
+  F c = clip_V(x, splat_V(-151.0f), splat_V(129.0f));
   F t = c + 0x1.8p23f, r = c - (t - 0x1.8p23f);
   F q = splat_V(0x1.b3c06ap-17f); q = fma_V(q, r, splat_V(0x1.44175ep-13f));
   q = fma_V(q, r, splat_V(0x1.5dc64ep-10f)); q = fma_V(q, r, splat_V(0x1.3b2a54p-7f));
   q = fma_V(q, r, splat_V(0x1.c6b058p-5f)); q = fma_V(q, r, splat_V(0x1.ebfbep-3f));
   q = fma_V(q, r, splat_V(0x1.62e43p-1f));
   F y = fma_V(q, r, splat_V(1.0f));
-  I n = bits_V(t), h = n >> 1;
-  return y * float_V((h << 23) + 0x3f800000) * float_V(((n - h) << 23) + 0x3f800000);
+  return scale_V(y, t);
 }
-//: expm1_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V reduced_exp_V
+//: expm1_V needs fma_V select_V splat_V lt_V clip_V bits_V float_V abs_V reduced_exp_V
 /* 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2), twice: the double would overflow early */
 INL F expm1_V(F x) {
-  F t, lo, c = select_V(gt_V(x, splat_V(89.0f)), splat_V(89.0f), x);
-  c = select_V(lt_V(c, splat_V(-20.0f)), splat_V(-20.0f), c);
+  F t, lo, c = clip_V(x, splat_V(-20.0f), splat_V(89.0f));
   F rh = reduced_exp_V(c, &t, &lo), r = rh - lo;
   F q = splat_V(0x1.9c8daap-13f); q = fma_V(q, r, splat_V(0x1.6d4be2p-10f));
   q = fma_V(q, r, splat_V(0x1.1113a2p-7f)); q = fma_V(q, r, splat_V(0x1.5554eap-5f));

@@ -7,10 +7,9 @@ INL F reduced_exp_V(F x, F *t, F *lo) {
   *lo = n * splat_V(0x1.abc9e3b39803fp-56);
   return fma_V(n, splat_V(-0x1.62e42fefa39efp-1), x);
 }
-//: exp_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V reduced_exp_V
+//: exp_V needs fma_V splat_V clip_V scale_V reduced_exp_V
 INL F exp_V(F x) {
-  F t, lo, c = select_V(gt_V(x, splat_V(710.0)), splat_V(710.0), x);
-  c = select_V(lt_V(c, splat_V(-746.0)), splat_V(-746.0), c);
+  F t, lo, c = clip_V(x, splat_V(-746.0), splat_V(710.0));
   F rh = reduced_exp_V(c, &t, &lo), r = rh - lo;
   F qx = r * r;
   F q = splat_V(0x1.28b0fcb6d0859p-22); q = fma_V(q, qx, splat_V(0x1.a019967f0a80ep-16));
@@ -22,10 +21,7 @@ INL F exp_V(F x) {
   qo = fma_V(qo, qx, splat_V(0x1.5555555555498p-3));
   q = fma_V(qo, r, q);
   F y = rh + fma_V(q, r * r, -lo) + 1.0;
-  /* two factors, so that only the last product may be denormal */
-  I n = bits_V(t), h = (I)((U)n >> 1);
-  y = y * float_V((h << 52) + 0x3ff0000000000000);
-  return y * float_V(((n - h) << 52) + 0x3ff0000000000000);
+  return scale_V(y, t);
 }
 //: exp2_near_V needs fma_V splat_V
 /* 2^r, |r| <= 1/2 */
@@ -43,21 +39,17 @@ INL F exp2_near_V(F r) {
   q = fma_V(qo, r, q);
   return fma_V(q, r, splat_V(1.0));
 }
-//: exp2_V needs select_V splat_V lt_V gt_V bits_V float_V exp2_near_V
+//: exp2_V needs splat_V clip_V scale_V exp2_near_V
 INL F exp2_V(F x) {
-  F c = select_V(gt_V(x, splat_V(1025.0)), splat_V(1025.0), x);
-  c = select_V(lt_V(c, splat_V(-1076.0)), splat_V(-1076.0), c);
+  F c = clip_V(x, splat_V(-1076.0), splat_V(1025.0));
   F t = c + 0x1.8p52, r = c - (t - 0x1.8p52);
   F y = exp2_near_V(r);
-  I n = bits_V(t), h = (I)((U)n >> 1);
-  y = y * float_V((h << 52) + 0x3ff0000000000000);
-  return y * float_V(((n - h) << 52) + 0x3ff0000000000000);
+  return scale_V(y, t);
 }
-//: expm1_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V reduced_exp_V
+//: expm1_V needs fma_V select_V splat_V lt_V clip_V bits_V float_V abs_V reduced_exp_V
 /* 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2), twice: the double would overflow early */
 INL F expm1_V(F x) {
-  F t, lo, c = select_V(gt_V(x, splat_V(710.0)), splat_V(710.0), x);
-  c = select_V(lt_V(c, splat_V(-40.0)), splat_V(-40.0), c);
+  F t, lo, c = clip_V(x, splat_V(-40.0), splat_V(710.0));
   F rh = reduced_exp_V(c, &t, &lo), r = rh - lo;
   F qx = r * r;
   F q = splat_V(0x1.e0f83c36da8edp-30); q = fma_V(q, qx, splat_V(0x1.2805190a252d3p-22));

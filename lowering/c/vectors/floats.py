@@ -262,10 +262,53 @@ def _ldexpfast(b: VectorBuilder, dtype: str, lanes: int) -> str:
                     f"return a * {b.fn('float', dtype, lanes)}((e + {bias}) << {shift});")
 
 
+def _scale(b: VectorBuilder, dtype: str, lanes: int) -> str:
+    """a times 2^n, rounded once, where t is n and 1.5 times 2 to the bits of the mantissa.
+
+    Of two factors only the last product may be denormal.
+    """
+    v, i, bits = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes), b.bits(dtype, lanes)
+    magic, shift, one = ("0x1.8p23f", 23, "0x3f800000") if dtype == "f32" else (
+        "0x1.8p52", 52, "0x3ff0000000000000")
+    if b.wide(dtype, lanes):
+        return b.halves("scale", dtype, lanes, "v", "vv")
+    if b.isa.masks and bits is not None:
+        last = ", 4" if bits == 512 else ""
+        body = (f"return __builtin_ia32_scalef{letter(dtype)}{bits}_mask(a, t - {magic}, a, "
+                f"-1{last});")
+    else:
+        f, u = b.fn("float", dtype, lanes), b.type(b.int_of(dtype).replace("i", "u"), lanes)
+        body = (f"{i} n = {b.fn('bits', dtype, lanes)}(t), h = ({i})(({u})n >> 1); "
+                f"a = a * {f}((h << {shift}) + {one}); "
+                f"return a * {f}(((n - h) << {shift}) + {one});")
+    return b.inline("scale", dtype, lanes, v, f"{v} a, {v} t", body)
+
+
+def _clip(b: VectorBuilder, dtype: str, lanes: int) -> str:
+    """x between two numbers; NaN stays: x86 takes the second operand for NaN."""
+    v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
+    if b.wide(dtype, lanes):
+        return b.halves("clip", dtype, lanes, "v", "vvv")
+    if b.isa.x86 and bits is not None:
+        kind = letter(dtype)
+        call = "__builtin_ia32_{}" + kind + {512: "512_mask", 256: "256", 128: ""}[bits]
+        last = ", x, -1, 4" if bits == 512 else ""
+        body = (f"{v} c = {call.format('min')}(high, x{last}); "
+                f"return {call.format('max')}(low, c{last});")
+    elif lanes == 1:
+        body = "x = x > high ? high : x; return x < low ? low : x;"
+    else:
+        f = partial(b.fn, dtype=dtype, lanes=lanes)
+        body = (f"x = {f('select')}({f('gt')}(x, high), high, x); "
+                f"return {f('select')}({f('lt')}(x, low), low, x);")
+    return b.inline("clip", dtype, lanes, v, f"{v} x, {v} low, {v} high", body)
+
+
 EMITTERS: Mapping[str, Emitter] = {
     "fma": _fma, "sqrt": _sqrt, "round_away": _round_away,
     **{stem: _rounding(stem) for stem in _ROUNDINGS},
     "bits": _bits, "float": _float, "abs": _abs, "copysign": _copysign,
     "max": _extremum("max"), "min": _extremum("min"), "sign": _sign, "is_finite": _is_finite,
     "nextafter": _nextafter, "rem": _rem, "ldexpfast": _ldexpfast,
+    "scale": _scale, "clip": _clip,
 }
