@@ -23,10 +23,30 @@ struct EagerOpObject {
 
 EagerOpObject* as_op(PyObject* object) { return reinterpret_cast<EagerOpObject*>(object); }
 
+// Whether the current trace has nothing to do with operations on these arguments: they are arrays
+// and Python numbers, and it and its parents leave such operations alone.
+bool evaluates(PyObject* const* args, Py_ssize_t nargs) {
+  if (!tracing()) return true;
+  bool arrays = false;
+  for (Py_ssize_t i = 0; i < nargs; ++i) {
+    if (is_exact_array(args[i])) {
+      arrays = true;
+    } else if (!PyFloat_CheckExact(args[i]) && !PyLong_CheckExact(args[i])) {
+      return false;
+    }
+  }
+  if (!arrays) return false;
+  static PyObject* const name = PyUnicode_InternFromString("evaluates");
+  Ref found(PyObject_GetAttr(thread_state.trace, name));
+  if (!found) PyErr_Clear();
+  return found.get() == Py_True;
+}
+
 PyObject* eager_op_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
                         PyObject* kwnames) {
   EagerOpObject* op = as_op(self);
-  if (!tracing() && kwnames == nullptr && PyVectorcall_NARGS(nargsf) == op->table->nin()) {
+  const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  if (kwnames == nullptr && nargs == op->table->nin() && evaluates(args, nargs)) {
     PyObject* result = nullptr;
     if (run_loops(*op->table, args, op->broadcast, &result) != Outcome::not_applicable)
       return leave(result);

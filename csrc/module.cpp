@@ -14,6 +14,7 @@
 #include "key_dtype.h"
 #include "library.h"
 #include "library_functions.h"
+#include "linear_tape.h"
 #include "program.h"
 #include "signature.h"
 #include "special_ufuncs.h"
@@ -158,7 +159,14 @@ PyMethodDef functions[] = {
     {"matmul", as_cfunction(matmul), METH_FASTCALL,
      "matmul(x, y): the product of Arrays, or NotImplemented."},
     {"sum_over", as_cfunction(sum_over), METH_FASTCALL,
-     "sum_over(x, axes): the sum over leading or trailing axes, or NotImplemented."},
+     "sum_over(x, axes): the sum over adjacent axes, or NotImplemented."},
+    {"set_tape_types", as_cfunction(set_tape_types), METH_FASTCALL,
+     "set_tape_types(LinearTrace, LinearTracer, LinearEquation, Linear, ShapedArray, evaluate, "
+     "interpreted, user_source, selections, add_any)."},
+    {"tape_process", as_cfunction(tape_process), METH_FASTCALL,
+     "tape_process(trace, primitive, args, params): an operation on tangents onto the tape."},
+    {"tape_backwards", as_cfunction(tape_backwards), METH_FASTCALL,
+     "tape_backwards(trace, cotangents, masked): the walk back along the tape."},
     {"user_frames", as_cfunction(functrans_user_frames), METH_FASTCALL | METH_KEYWORDS,
      "user_frames(limit=1): (code, lasti) of the innermost frames outside the package."},
     {"set_internal_prefixes", functrans_set_internal_prefixes, METH_O,

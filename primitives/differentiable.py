@@ -18,6 +18,8 @@ __all__ = ["AddAny", "Differentiable", "Rule", "add_any", "add_any_p", "linear"]
 class AddAny(Primitive):
     """Sum of two (co)tangents of one type."""
 
+    keeps_type = True
+
     def type(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         if x.shape != y.shape or x.dtype != y.dtype:
             raise shapes_differ(self.name, (x, y), "cotangents of one value have one type.")
@@ -64,6 +66,10 @@ class Differentiable(Primitive, abstract=True):
     """
 
     derivatives: ClassVar[tuple[Rule | None, ...]]
+    eager: Any  # as users call it: `bind`, or what evaluates without it
+
+    def __init__(self) -> None:
+        self.eager = self.bind
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
@@ -72,7 +78,7 @@ class Differentiable(Primitive, abstract=True):
                             f"per operand, or None for an operand without derivative")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        out = self.bind(*primals, **params)
+        out = self.bind(*primals, **params) if params else self.eager(*primals)
         total = None
         last = len(self.derivatives) - 1
         for i, t in enumerate(tangents):

@@ -39,6 +39,7 @@ class Elementwise(Differentiable, abstract=True):
     """
 
     kinds: ClassVar[str] = "fc"
+    scalars_fit = True
     domain: ClassVar[tuple[tuple[float, float], ...]] = ((-2.0, 2.0),)
     arity: ClassVar[int] = 1
     # the derivatives use a Python scalar only beside an array, which gives it its dtype
@@ -54,6 +55,9 @@ class Elementwise(Differentiable, abstract=True):
 
     def __init__(self) -> None:
         ufunc = self.ufunc or self.evaluate
+        cls = type(self)
+        self.keeps_type = "f" in self.kinds and cls.type is Elementwise.type \
+            and cls.result_dtype is Elementwise.result_dtype
         self.eager: Operation = self.bind
         if isinstance(ufunc, np.ufunc):
             self.eager = EagerOp(
@@ -77,11 +81,15 @@ class Elementwise(Differentiable, abstract=True):
         return dtype
 
     def type(self, *avals: ShapedArray, **params: Any) -> ShapedArray:
-        if len(avals) == 1:
-            x = avals[0]
+        x = y = avals[0]
+        if len(avals) == 2:
+            y = avals[1]
+        if len(avals) == 1 or (x.dtype is y.dtype and x.shape == y.shape
+                               and x.weak_type == y.weak_type and len(avals) == 2):
             if dtypes.kind(x.dtype) not in self.kinds:
                 raise self.bad_dtype(x.dtype)
-            return ShapedArray(x.shape, self.result_dtype(x.dtype), x.weak_type)
+            dtype = self.result_dtype(x.dtype)
+            return x if dtype is x.dtype else ShapedArray(x.shape, dtype, x.weak_type)
         shape, dtype = self.common(avals)
         weak = all(a.weak_type for a in avals)
         return ShapedArray(shape, self.result_dtype(dtype), weak)

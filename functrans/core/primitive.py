@@ -70,6 +70,10 @@ class Primitive:
     tells_source: ClassVar[bool] = False
     # calls a function that has derivative rules of its own
     has_rules: ClassVar[bool] = False
+    # of floats of one type the result has that type, where there are no parameters
+    keeps_type: bool = False
+    # a scalar stands for an array of any shape
+    scalars_fit: ClassVar[bool] = False
     # makes an array of the parameter `shape` from no operand
     creates: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do

@@ -34,15 +34,20 @@ R = TypeVar("R")
 class Trace:
     """One run of one interpreter; `parent` interprets what its rules do (None evaluates).
 
-    `frames` holds the user's line that asked for the run: 0.1 us, for messages.
+    `frames` holds the user's line that asked for the run: 0.1 us, for messages. `evaluates` says
+    that operations on arrays alone are evaluated, by it and all of its parents: the runtime does so
+    at once (0.2 us instead of 1.2).
     """
 
-    __slots__ = ("__weakref__", "alive", "frames", "parent")
+    __slots__ = ("__weakref__", "alive", "evaluates", "frames", "parent")
     kind: ClassVar[str] = "a transform"
+    # an operation without tracers of its own is its parent's
+    passes_others_on: ClassVar[bool] = False
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
         self.alive = True
+        self.evaluates = self.passes_others_on and (parent is None or parent.evaluates)
         self.frames = user_frames(1)
 
     def describe(self) -> str:

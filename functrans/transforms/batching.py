@@ -60,6 +60,7 @@ class BatchTrace(Trace):
 
     __slots__ = ("axis", "tag")
     kind = "vmap"
+    passes_others_on = True
 
     def __init__(self, parent: Trace | None, axis: MappedAxis, tag: object = None) -> None:
         super().__init__(parent)

@@ -57,6 +57,7 @@ class JVPTrace(Trace):
 
     __slots__ = ("rules",)
     kind = "jvp or grad"
+    passes_others_on = True
 
     def __init__(self, parent: Trace | None) -> None:
         super().__init__(parent)

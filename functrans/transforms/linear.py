@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from functrans._runtime import get_trace
+from functrans._runtime import get_trace, set_tape_types, tape_backwards, tape_process
 from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.custom import CustomCall
-from functrans.core.eager import is_on_gpu
+from functrans.core.eager import evaluate, is_on_gpu
 from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr, Literal
@@ -27,7 +27,7 @@ from functrans.core.primitive import HigherOrder, Linear, Primitive
 from functrans.core.scope import current_scope
 from functrans.core.source import Source, interpreted, user_source
 from functrans.core.staging import StageTracer
-from functrans.core.trace import Params, Trace, Tracer, process_in
+from functrans.core.trace import Params, Trace, Tracer
 from functrans.core.tree import known_leaf
 from functrans.primitives.differentiable import add_any
 from functrans.primitives.elementwise import fit
@@ -75,6 +75,7 @@ class LinearTrace(Trace):
 
     __slots__ = ("count", "tape")
     kind = "the linear part of grad"
+    passes_others_on = True
 
     def __init__(self, parent: Trace | None) -> None:
         super().__init__(parent)
@@ -87,15 +88,17 @@ class LinearTrace(Trace):
         return LinearTracer(self, aval, index)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
-        for a in args:
-            if type(a) is LinearTracer and a._trace is self:
-                break
-        else:
-            return process_in(self.parent, primitive, args, params)
+        return tape_process(self, primitive, args, params)
+
+    def record(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        """Write an operation on linear values on the tape: what the runtime leaves to Python.
+
+        It knows the type of results that have the type of a tangent, as most have.
+        """
         avals = primitive.type(*operand_avals(args, primitive.name), **params)
         source = interpreted.source
         if source is None:
-            source = user_source(current_scope())
+            source = _line_of_user()
         if primitive.multiple_results:
             outs = [self.new(a) for a in avals]
             self.tape.append(LinearEquation(primitive, args, tuple(outs), params, source))
@@ -158,44 +161,51 @@ class LinearTrace(Trace):
                    masked: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         cts: list[Any] = [None] * self.count
         is_masked = [False] * self.count
-
-        def accumulate(index: int, ct: Any, mask: bool) -> None:
-            have = cts[index]
-            cts[index] = ct if have is None else add_any(have, ct)
-            is_masked[index] = mask and (have is None or is_masked[index])
-
         for out, ct, mask in zip(outs, cotangents, masked, strict=True):
             if ct is not None and self.is_mine(out):
-                accumulate(out.index, ct, mask)
-        for primitive, args, results, params, source in reversed(self.tape):
-            if primitive.multiple_results:
-                ct = [cts[r.index] for r in results]
-                if all(c is None for c in ct):
-                    continue
-                for r in results:
-                    cts[r.index] = None
-                masks = [is_masked[r.index] for r in results]
-                careful = True in masks or primitive.higher_order
-            else:
-                index = results[0].index
-                ct = cts[index]
-                if ct is None:
-                    continue
-                cts[index] = None
-                careful = is_masked[index]
-                masks = [careful]
-            interpreted.source = source
-            operands = [Linear(a._aval) if type(a) is LinearTracer and a._trace is self else a
-                        for a in args]
-            if careful:
-                found, flags = transpose_masked(primitive, ct, operands, params, masks)
-            else:
-                found = transpose_operation(primitive, ct, operands, params)
-                flags = repeat(primitive in SELECTIONS)
-            for a, c, mask in zip(args, found, flags):
-                if c is not None and type(a) is LinearTracer and a._trace is self:
-                    accumulate(a.index, c, mask)
+                _accumulate(cts, is_masked, out.index, ct, mask)
+        tape_backwards(self, cts, is_masked)
         return [cts[x.index] for x in inputs], [is_masked[x.index] for x in inputs]
+
+    def step_back(self, equation: LinearEquation, cts: list[Any], is_masked: list[bool]) -> None:
+        """One operation backwards: what the runtime leaves to Python.
+
+        It knows operations of one result whose cotangent is not masked.
+        """
+        primitive, args, results, params, source = equation
+        ct: Any = [cts[r.index] for r in results]
+        if all(c is None for c in ct):
+            return
+        masks = [is_masked[r.index] for r in results]
+        for r in results:
+            cts[r.index] = None
+        if not primitive.multiple_results:
+            (ct,) = ct
+        interpreted.source = source
+        operands = [Linear(a._aval) if self.is_mine(a) else a for a in args]
+        flags: Iterable[bool]
+        if True in masks or primitive.higher_order:
+            found, flags = transpose_masked(primitive, ct, operands, params, masks)
+        else:
+            found = transpose_operation(primitive, ct, operands, params)
+            flags = repeat(primitive in SELECTIONS)
+        for a, c, mask in zip(args, found, flags):
+            if c is not None and self.is_mine(a):
+                _accumulate(cts, is_masked, a.index, c, mask)
+
+
+def _accumulate(cts: list[Any], is_masked: list[bool], index: int, ct: Any, mask: bool) -> None:
+    have = cts[index]
+    cts[index] = ct if have is None else add_any(have, ct)
+    is_masked[index] = mask and (have is None or is_masked[index])
+
+
+def _line_of_user() -> Source | None:
+    return user_source(current_scope())
+
+
+set_tape_types(LinearTrace, LinearTracer, LinearEquation, Linear, ShapedArray, evaluate,
+               interpreted, _line_of_user, SELECTIONS, add_any)
 
 
 def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], params: Params,
