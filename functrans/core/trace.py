@@ -47,7 +47,7 @@ class Trace:
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
         self.alive = True
-        self.evaluates = self.passes_others_on and (parent is None or parent.evaluates)
+        self.evaluates: bool = self.passes_others_on and (parent is None or parent.evaluates)
         self.frames = user_frames(1)
 
     def describe(self) -> str:
