@@ -12,6 +12,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory.arena import Block
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.passes.rematerialize import Residual
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.report import (
     KernelReport,
@@ -83,6 +84,12 @@ def decision_texts(decisions: Sequence[Decision]) -> list[str]:
         place = f"{line}: " if line else ""
         found.append(place + str(d._replace(source=None)))
     return found
+
+
+def residual_texts(residuals: Sequence[Residual]) -> list[str]:
+    """What was decided on values that are needed late, equal ones once."""
+    lines = [(line_of(r.source), r) for r in residuals]
+    return list(dict.fromkeys(f"{line}: {r}" if line else str(r) for line, r in lines))
 
 
 def numbers_of_steps(jaxpr: Jaxpr, steps: Sequence[Iterable[Equation]]) -> list[tuple[int, ...]]:

@@ -50,7 +50,8 @@ class Config:
     program for all sizes; `host_steps` says what becomes of operations that GPUs have no kernel
     for; `checks` are what programs look for while they run, among `CHECKS`;
     `prng_impl` names the generator of keys that are made without one;
-    `memory_limit` is what a program of the CPU may need in bytes, None where nobody said;
+    `memory_limit` is what a program may need in bytes, None where nobody said; `chunks_batches`
+    asks for batches in chunks before products are computed again to keep it;
     `progress`, which no program depends on, shows what takes long.
     """
 
@@ -69,6 +70,7 @@ class Config:
     checks: frozenset[str] = frozenset()
     prng_impl: str = "threefry2x32"
     memory_limit: int | None = None
+    chunks_batches: bool = False
     progress: bool = field(default=True, compare=False)
 
 

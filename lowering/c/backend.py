@@ -166,7 +166,7 @@ def options_of(donated: frozenset[int], require_inplace: bool) -> list[str]:
     isa, settings = compiled_isa(), config.current()
     return [os.environ.get("CC", ""), isa.name, *COMMON_FLAGS, *isa.flags, repr(sorted(donated)),
             repr(require_inplace), settings.float_dtype.str, settings.int_dtype.str,
-            settings.algebra, repr(settings.memory_limit)]
+            settings.algebra, repr((settings.memory_limit, settings.chunks_batches))]
 
 
 def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:

@@ -21,7 +21,13 @@ from functrans.lowering.passes.rematerialize import Prices, Residual, rematerial
 from functrans.lowering.passes.repeats import Repeats, call_repeats
 from functrans.lowering.rules import linalg
 from functrans.lowering.rules.complex_memory import PAIRS
-from functrans.lowering.rules.graph import CALLS, CallRule, Graph, graph_of
+from functrans.lowering.rules.graph import (
+    CALLS,
+    CallRule,
+    Graph,
+    graph_of,
+    with_results_as_outputs,
+)
 from functrans.lowering.rules.lanes import LaneKernels, has_rule, is_function
 from functrans.lowering.rules.memory import in_memory
 from functrans.lowering.schedule import plans
@@ -57,7 +63,7 @@ def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None,
     rules = {**kernels.rules, **PAIRS}
     if repeats.functions:
         rules[cond_p] = partial(_call, rules[cond_p], repeats)
-    graph = make(repeats.jaxpr, rules=rules)
+    graph = with_results_as_outputs(make(repeats.jaxpr, rules=rules))
     graph.residuals = residuals
     return graph
 

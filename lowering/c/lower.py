@@ -8,7 +8,7 @@ method: a frozen one with both takes 0.37 ms to make, one without 0.05.)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ import numpy as np
 
 from functrans.core import config, dtypes
 from functrans.core.dims import Dim, Size
-from functrans.core.errors import MemoryLimitError
 from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, subjaxprs
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
@@ -38,13 +37,14 @@ from functrans.lowering.c.toolchain import (
 from functrans.lowering.garbage import collector_paused
 from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
+from functrans.lowering.memory.limit import Lowered, within_limit
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.multiply_adds import contract_products
 from functrans.lowering.passes.narrow_numbers import in_bytes
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Prices
-from functrans.lowering.report import Value, bytes_text
+from functrans.lowering.report import Value
 from functrans.lowering.report_parts import peak_of
 from functrans.lowering.schedule.recomputation_prices import CPU_PRICES, cheaper_memory
 from functrans.lowering.store.cache import FORMAT, Cache, digest
@@ -62,6 +62,8 @@ class LoweredToC:
     text: ProgramText
     sizes: list[tuple[int, int]]
     decisions: list[Decision]
+    plan: str = ""
+    """What was done for a limit of memory."""
 
     @property
     def hosts(self) -> list[tuple[Any, ...]]:
@@ -71,8 +73,8 @@ class LoweredToC:
         """The simplified jaxpr, what was materialised and what was not, what was not fused and
         why, and the C program."""
         notes = [str(n) for schedule in self.text.schedules for n in schedule.notes]
-        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "", *notes, "",
-                          self.text.text])
+        return "\n".join([str(self.simplified), "", *map(str, self.decisions), self.plan, *notes,
+                          "", self.text.text])
 
     def cost_analysis(self) -> dict[str, Size]:
         return cost_of(self.simplified)
@@ -106,53 +108,29 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
         return None
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
 
-    def lowered(prices: Prices) -> LoweredToC:
-        text = write_program(graph_with_lanes(simplified, prices=prices), isa, names,
-                             donated, sorted(simplified.decided_names), timed, plain, prices)
-        return LoweredToC(simplified, text, list(sizes.values()), decisions)
+    def lowered(program: Jaxpr, prices: Prices) -> LoweredToC:
+        text = write_program(graph_with_lanes(program, prices=prices), isa, names,
+                             donated, sorted(program.decided_names), timed, plain, prices)
+        return LoweredToC(program, text, list(sizes.values()), decisions)
 
     limit = config.current().memory_limit
     try:
-        found = lowered(CPU_PRICES) if limit is None else _lowered_within(limit, lowered)
+        if limit is None:
+            found = lowered(simplified, CPU_PRICES)
+        else:
+            found, said = within_limit(
+                simplified, limit, list(cheaper_memory(CPU_PRICES)),
+                lambda plan: _measured(lowered(plan.program, plan.prices)),
+                config.current().chunks_batches)
+            found.plan = said
     except UnsupportedProgram:
         return None
     return found if all(_tells_sizes(call.eqn) for call in found.text.hosts) else None
 
 
-def _lowered_within(limit: int, lowered: Callable[[Prices], LoweredToC]) -> LoweredToC:
-    """The first plan whose arguments, results and temporaries fit.
-
-    Raises MemoryLimitError where none does, and where the sizes are not known.
-    """
-    best, least = None, 0
-    for prices in cheaper_memory():
-        found = lowered(prices)
-        peak = found.memory_analysis()["peak"]
-        if not isinstance(peak, int):
-            raise MemoryLimitError(
-                "a limit of memory needs sizes that are known.", why=f"it needs {peak} bytes.",
-                fix="jit without `dynamic_shapes`, or ft.config.dynamic_shapes('off')")
-        if best is None or peak < least:
-            best, least = found, peak
-        if peak <= limit:
-            return found
-    assert best is not None
-    raise _exceeded(limit, best, least)
-
-
-def _exceeded(limit: int, program: LoweredToC, least: int) -> MemoryLimitError:
-    known = program.memory_analysis()
-    parts = ", ".join([f"{name} {bytes_text(known[name])}"
-                       for name in ("arguments", "outputs", "temporaries")])
-    at = max(_at_peak(program.text.main), key=lambda v: v.nbytes, default=None)
-    largest = f" At its fullest step {at.type} takes {bytes_text(at.nbytes)}." if at else ""
-    return MemoryLimitError(
-        f"the program needs {bytes_text(least)}, and may need {bytes_text(limit)}.",
-        where=at.line if at else None,
-        why=f"{parts}.{largest} What can be computed again is; batches are not split for a limit, "
-            "and no loop is made of layers.",
-        fix=f"vmap(f, chunk_size=...), a scan over layers, a smaller batch, or "
-            f"memory_limit={least}")
+def _measured(program: LoweredToC) -> Lowered[LoweredToC]:
+    return Lowered(program, program.memory_analysis(), lambda: max(
+        _at_peak(program.text.main), key=lambda v: v.nbytes, default=None))
 
 
 def in_real_numbers(simplified: Jaxpr) -> Jaxpr:

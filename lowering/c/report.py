@@ -24,6 +24,7 @@ from functrans.lowering.report_parts import (
     note_text,
     numbers_of_steps,
     peak_of,
+    residual_texts,
     sources_of,
 )
 from functrans.lowering.rules.lanes import LaneLoop
@@ -51,7 +52,7 @@ def report_of(program: LoweredToC, traced: TracedProgram) -> Report:
     return Report(
         traced.name, f"C for {text.main.module.isa.name}", traced.jaxpr, shown,
         traced.inputs, laws_of(traced.jaxpr), kernels_of(shown, text),
-        decision_texts(program.decisions), notes_of(text),
+        [*filter(None, [program.plan]), *decision_texts(program.decisions)], notes_of(text),
         memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
         peak(text), text.text)
 
@@ -187,14 +188,8 @@ def assembly_of(program: str, function: str) -> str:
 def notes_of(program: ProgramText) -> list[str]:
     """What was not computed in the kernel of something else, and why; equal ones once."""
     found = [note_text(n) for schedule in program.schedules for n in schedule.notes]
-    return list(dict.fromkeys([*found, *_residuals(program.main), *_kept(program.main)]))
-
-
-def _residuals(main: FunctionWriter) -> Iterator[str]:
-    """What was decided on values that are needed late."""
-    for r in main.graph.residuals:
-        line = line_of(r.source)
-        yield f"{line}: {r}" if line else str(r)
+    found += residual_texts(program.main.graph.residuals)
+    return list(dict.fromkeys([*found, *_kept(program.main)]))
 
 
 def _kept(main: FunctionWriter) -> list[str]:

@@ -29,7 +29,8 @@ from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
 from functrans.primitives.shape import reshape_p
 
-__all__ = ["RULES_OF_LANES", "SCATTERS", "classes_of_lanes", "learn_makers", "running_of"]
+__all__ = ["RULES_OF_LANES", "SCATTERS", "classes_of_lanes", "learn_makers", "rules_of_lanes",
+           "running_of"]
 
 Key = tuple[Any, ...]
 NOTHING: Final[Mapping[Atom, Key]] = MappingProxyType({})
@@ -41,15 +42,20 @@ def classes_of_lanes(program: Jaxpr, believes_masks: bool = False) -> AxisClasse
 
     See `running_of` for masks.
     """
-    known: dict[Atom, Equation] = {}
-    readers: dict[Atom, list[Equation | None]] = {}
-    classes = AxisClasses(RULES_OF_LANES | {
-        while_p: lambda c, eqn: _while(c, eqn, known, believes_masks),
-        reduce_or_p: lambda c, eqn: _any(c, eqn, known, readers)})
-    learn_makers(program, known)
-    _learn_readers(program, readers)
+    classes = AxisClasses(rules_of_lanes(program, believes_masks))
     classes.join(program)
     return classes
+
+
+def rules_of_lanes(program: Jaxpr, believes_masks: bool = False) -> dict[Primitive, Tie]:
+    """The rules of `classes_of_lanes` for a program."""
+    known: dict[Atom, Equation] = {}
+    readers: dict[Atom, list[Equation | None]] = {}
+    learn_makers(program, known)
+    _learn_readers(program, readers)
+    return {**RULES_OF_LANES,
+            while_p: lambda c, eqn: _while(c, eqn, known, believes_masks),
+            reduce_or_p: lambda c, eqn: _any(c, eqn, known, readers)}
 
 
 def learn_makers(program: Jaxpr, known: dict[Atom, Equation]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from functrans.core.avals import ShapedArray
@@ -31,6 +31,10 @@ SHORT: Final = 2
 FAR: Final = 12
 """Steps between the first and the last reader of a value that is computed again, at most: sums that
 a residual stream goes through would be computed all at once, and wait as those that are kept."""
+HIDDEN_TIME: Final = 1.0
+"""Of what is computed with the kernel that hides it."""
+NOWHERE: Final = float(1 << 50)
+"""Bytes of what is not in memory, where segments end."""
 LEAST_TOLD: Final = 1 << 20
 """Bytes of values that are worth a line of an explanation."""
 
@@ -43,10 +47,12 @@ class Prices:
     arithmetic; `byte` of keeping a byte, which is written, read, and in memory meanwhile. A `step`
     is an equation that is not fused with others. Positions that `least_bytes` cross are looked at;
     at one of them a change saves `least_saved` of these or more. What takes `inlined` an element at
-    most is computed by its readers anyway. With `segments` values are kept at
-    so many positions before it, and all others are computed again, segment by segment (Chen et al.,
-    "Training deep nets with sublinear memory cost", 2016). What is kept by these prices is decided
-    anew by those that come `then`.
+    most is computed by its readers anyway. With `segments` values are kept at so many positions
+    before it, and all others are computed again, segment by segment (Chen et al., "Training deep
+    nets with sublinear memory cost", 2016). What is kept by these prices is decided anew by those
+    that come `then`; `any_time` is of all that may be computed again, products too. Values that are
+    `hidden` are never in memory: they stay as they are, but that segments compute them again as a
+    whole.
     """
 
     time: Callable[[Equation], float]
@@ -57,6 +63,8 @@ class Prices:
     inlined: float
     segments: int = 0
     then: Prices | None = None
+    any_time: Callable[[Equation], float] | None = None
+    hidden: Callable[[Jaxpr], frozenset[Var]] = field(default=lambda _: frozenset())
 
 
 @dataclass(frozen=True)
@@ -115,13 +123,18 @@ class _Program:
 
     def __init__(self, jaxpr: Jaxpr, prices: Prices) -> None:
         self.jaxpr, self.prices = jaxpr, prices
-        self.times = list(map(prices.time, jaxpr.eqns))
-        self.steps = [k for k, eqn in enumerate(jaxpr.eqns) if prices.step(eqn)]
+        self.all_hidden = hidden = prices.hidden(jaxpr)
+        self.hidden = hidden if prices.segments else frozenset[Var]()
+        self.times = [HIDDEN_TIME if self.hidden.issuperset(eqn.outvars) else prices.time(eqn)
+                      for eqn in jaxpr.eqns]
+        self.steps = [k for k, eqn in enumerate(jaxpr.eqns)
+                      if prices.step(eqn) and not hidden.issuperset(eqn.outvars)]
         self.made: dict[Var, int] = {v: k for k, eqn in enumerate(jaxpr.eqns)
                                      for v in eqn.outvars}
         self.given = {v for v in (*jaxpr.invars, *jaxpr.constvars, *jaxpr.outvars)
                       if isinstance(v, Var)}
         self.given |= {eqn.outvars[0] for eqn in jaxpr.eqns if eqn.primitive is constant_p}
+        self.given |= hidden - self.hidden
         # what is behind barriers of earlier cuts is what is before them
         self.behind: dict[Var, Var] = {}
         for eqn in jaxpr.eqns:
@@ -280,8 +293,9 @@ class _Program:
         change = [0.0] * (position + 1)
         for v, k in last.items():
             if v in self.made and v not in self.given and not self._is_view(self.made[v]):
-                change[self.made[v] + 1] += _nbytes(v)
-                change[k + 1] -= _nbytes(v)
+                nbytes = NOWHERE if v in self.hidden else _nbytes(v)
+                change[self.made[v] + 1] += nbytes
+                change[k + 1] -= nbytes
         live = [0.0]
         for k in range(position):
             live.append(live[-1] + change[k + 1])
@@ -291,7 +305,7 @@ class _Program:
             near = steps[round((n - 0.5) * length):round((n + 0.5) * length)]
             at = min(near, key=lambda k: live[k], default=0)
             held.update(v for v, k in last.items()
-                        if v in self.made and self.made[v] < at <= k)
+                        if v in self.made and self.made[v] < at <= k and v not in self.hidden)
         return held
 
     def _bytes(self, values: Iterable[Var]) -> float:
@@ -317,7 +331,8 @@ class _Program:
         while waiting:
             v = waiting.pop()
             is_free = v in given or v in held
-            network.add((v, 0), (v, 1), 0.0 if is_free else _nbytes(v) * self.prices.byte)
+            network.add((v, 0), (v, 1), 0.0 if is_free else math.inf if v in self.hidden
+                        else _nbytes(v) * self.prices.byte)
             made = self.made.get(v)
             time = math.inf if made is None or is_free else self.times[made]
             network.add("early", (v, 0), time)
@@ -348,7 +363,8 @@ class _Program:
         env: dict[Var, Var] = {}
         # what kernels know: a barrier of others would be the host's
         steps = {k for k in self.steps
-                 if self.jaxpr.eqns[k].outvars[0].aval.dtype.kind in "biuf"}
+                 if self.jaxpr.eqns[k].outvars[0].aval.dtype.kind in "biuf"
+                 and self.all_hidden.isdisjoint(self.jaxpr.eqns[k].invars)}
         first = next((self.jaxpr.eqns[k] for k in reversed(range(position))
                       if k in steps and k not in again), None)
         for k, eqn in enumerate(self.jaxpr.eqns[position:], position):

@@ -61,11 +61,12 @@ from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.reduce import reduce_or_p
+from functrans.primitives.shape import reshape_p
 from functrans.primitives.solve import adjugate_p
 from functrans.primitives.sylvester import sylvester_p
 
 __all__ = ["CALLS", "CallRule", "Graph", "any_flag_rules", "graph_of", "live_items",
-           "results_of"]
+           "results_of", "with_results_as_outputs"]
 
 
 CallRule = Callable[[Equation, list[Tensor]],
@@ -145,6 +146,21 @@ class Graph:
     def after_of(self, tensors: Iterable[Tensor]) -> frozenset[Tensor]:
         """What is computed before a step that reads some values."""
         return frozenset[Tensor]().union(*[self.after[x] for x in tensors if x in self.after])
+
+
+def with_results_as_outputs(graph: Graph) -> Graph:
+    """The graph whose outputs are the results of calls that they are reshapes of, in place."""
+    results = {t for item in graph.items if isinstance(item, Call) for t in item.results}
+    taken: set[Tensor] = {*graph.inputs, *graph.outputs}
+    for k, t in enumerate(graph.outputs):
+        source: Tensor = t
+        while (eqn := graph.origins.get(source)) is not None and eqn.primitive is reshape_p \
+                and isinstance(source, Map):
+            (source,) = source.operands
+        if source in results and source not in taken and source.dtype == t.dtype:
+            graph.outputs[k] = source
+            taken.add(source)
+    return graph
 
 
 def live_items(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> list[Tensor | Call]:

@@ -28,6 +28,7 @@ def copy_operands_contiguous(graph: Graph, target: Target = HOPPER) -> Graph:
     """The graph with copies of operands where these make products faster."""
     items: list[Tensor | Call] = []
     known = {t for t in graph.items if isinstance(t, Tensor)}
+    after = dict(graph.after)
     for item in graph.items:
         if type(item) is Gemm and _needs_contiguous(item) and _is_known(item):
             item = _with_copies(item, target)
@@ -35,8 +36,10 @@ def copy_operands_contiguous(graph: Graph, target: Target = HOPPER) -> Graph:
                 if isinstance(t, Map) and t not in known:
                     known.add(t)
                     items.append(t)
+                    if item.after:
+                        after[t] = frozenset(item.after)
         items.append(item)
-    return replace(graph, items=items)
+    return replace(graph, items=items, after=after)
 
 
 def _needs_contiguous(call: Gemm) -> bool:
@@ -81,7 +84,7 @@ def _with_copies(call: Gemm, target: Target) -> Gemm:
     if not any(best):
         return call
     return Gemm(operands[0], operands[1], offsets[0], offsets[1], fields, call.results[0],
-                call.source, call.precision)
+                call.source, call.precision, call.terms, call.after)
 
 
 class _OperandCopy:
@@ -91,6 +94,7 @@ class _OperandCopy:
                  steps: tuple[str, str]) -> None:
         f = call.fields
         self.base = call.operands[number]
+        self.after = frozenset(call.after)  # a copy for later ones is not that of earlier ones
         self.offset = call.a_offset if name == "a" else call.b_offset
         batches = [(f"batch{k}", f"{name}_batch{k}") for k in (0, 1)]
         kept = [(f[size], f[step], step) for size, step in batches if f[step] != 0]
@@ -105,7 +109,7 @@ class _OperandCopy:
         self.nbytes = static_shape([count])[0] * (1 if self.base.dtype in FLOAT8 else 4)
 
     def made(self) -> Tensor:
-        base, key = self.base, (self.shape, self.steps, self.offset)
+        base, key = self.base, (self.shape, self.steps, self.offset, self.after)
         if key not in base.copies:
             base.copies[key] = Map(self.shape, base.dtype, [base], lambda s, index: s.read(
                 base, unflatten(sum((i * n for i, n in zip(index, self.steps)),

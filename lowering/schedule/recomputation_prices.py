@@ -1,17 +1,20 @@
-"""What it costs on a CPU to keep a value, and to compute it again."""
+"""What it costs to keep a value, and to compute it again: on a CPU, and on GPUs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from functrans.core import dtypes
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
+from functrans.lowering.passes.hidden_values import hidden_values
 from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.rules.elementwise import CHEAP, ELEMENTWISE
+from functrans.lowering.schedule.target import Target
 from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
 from functrans.primitives.base import constant_p, full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
@@ -31,7 +34,7 @@ from functrans.primitives.shape import (
     slice_p,
 )
 
-__all__ = ["CPU_PRICES", "cheaper_memory"]
+__all__ = ["CPU_PRICES", "cheaper_memory", "gpu_prices"]
 
 ADDITION: Final = 0.03
 """Nanoseconds of an addition of one element among others of a kernel, on two cores."""
@@ -99,13 +102,32 @@ def _is_step(eqn: Equation) -> bool:
 
 
 CPU_PRICES: Final = Prices(_time, BYTE, _is_step, LEAST_BYTES, LEAST_SAVED,
-                          INLINED * ADDITION)
-FRUGAL: Final = Prices(_time, 100 * BYTE, _is_step, 1 << 16, 0.0, 0.0)
+                          INLINED * ADDITION, any_time=_any_time)
 
 
-def cheaper_memory() -> Iterator[Prices]:
-    """Prices under which programs take less and less memory, and more time."""
-    yield CPU_PRICES
-    yield FRUGAL
+def gpu_prices(target: Target) -> Prices:
+    """Of a GPU: elementwise operations are hidden behind memory, attention keeps its scores."""
+    known = target.measured
+
+    def time(eqn: Equation, products: bool = False) -> float:
+        if eqn.primitive in PRODUCTS:
+            if not products:
+                return math.inf
+            rate = known.rates["tf32"] * target.multiprocessors
+            return _any_time(eqn) / MULTIPLICATION * 2 / rate + known.launch
+        return _any_time(eqn) / ADDITION * known.addition * known.byte
+
+    return Prices(time, 6 * known.byte, _is_step, LEAST_BYTES, LEAST_SAVED,
+                  INLINED * known.addition * known.byte, any_time=partial(time, products=True),
+                  hidden=hidden_values)
+
+
+def cheaper_memory(prices: Prices) -> Iterator[Prices]:
+    """Prices of a target under which programs take less and less memory, and more time."""
+    frugal = replace(prices, byte=100 * prices.byte, least_bytes=1 << 16, least_saved=0.0,
+                     inlined=0.0)
+    yield prices
+    yield frugal
     for count in SEGMENTS:
-        yield replace(FRUGAL, then=replace(FRUGAL, time=_any_time, byte=1e6, segments=count))
+        yield replace(frugal, then=replace(
+            frugal, time=prices.any_time or prices.time, byte=1e6, segments=count))

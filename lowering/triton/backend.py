@@ -133,6 +133,7 @@ class TritonBackend(Backend):
     name = "triton"
     devices: tuple[str, ...] = ("gpu",)
     exports_numbers = True
+    limits_memory = True
 
     def __init__(self, cpu: Backend, target: Target | None = None) -> None:
         self._cpu = cpu

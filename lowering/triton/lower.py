@@ -15,7 +15,7 @@ from typing import Any, Final
 from functrans import _runtime
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, subjaxprs
-from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.analysis import cost_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.garbage import collector_paused
 from functrans.lowering.memory.aliasing import copies_needed
@@ -33,6 +33,7 @@ from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.tuning import chooser_for
 from functrans.lowering.triton.machine.unit import Binary, KernelError
 from functrans.lowering.triton.machine.workers import start_workers
+from functrans.lowering.triton.memory_plans import KeptForLater, memory_of_program, plan_memory_of
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
@@ -49,11 +50,12 @@ class LoweredToTriton:
     simplified: Jaxpr
     program: GPUProgram
     decisions: list[Decision]
+    plan: KeptForLater
 
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
-        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "",
-                          *map(str, self.program.apart), *self.program.notes, "",
+        return "\n".join([str(self.simplified), "", *map(str, self.decisions),
+                          self.plan.said, *map(str, self.program.apart), *self.program.notes, "",
                           *self.program.sources])
 
     def kernels(self, target: Target) -> tuple[KernelRecord, ...]:
@@ -64,12 +66,7 @@ class LoweredToTriton:
         return cost_of(self.simplified)
 
     def memory_analysis(self) -> dict[str, Size]:
-        known = memory_of(self.simplified)
-        args, outs = known["arguments"], known["outputs"]
-        temporaries = self.program.arena_bytes
-        shared = sum([self.program.outputs[j].nbytes for j in self.program.aliases.inputs], start=0)
-        return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
-                "peak": args + outs + temporaries - shared}
+        return memory_of_program(self.simplified, self.program)
 
 
 def equation_count(jaxpr: Jaxpr) -> int:
@@ -114,6 +111,9 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     elif not any_size:  # an operation outside of jit would wait for a dozen kernels to compile
         simplified = GPU.simplified(simplified, target)
     written = replace_by_library_calls(simplified, found, target) if is_compiled else simplified
+    plan = plan_memory_of(written, donated, any_size, target)
+    if plan.jaxpr is not written:
+        simplified = written = plan.jaxpr
     writer = _RetryingWriter(written, donated, target, gpu, machine_code)
     program = writer.of_all_sizes() if any_size else None
     if program is None or program.specialized:
@@ -126,7 +126,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     check_host_steps(program.steps, warns=is_compiled)
     if require_inplace and program.aliases.copied:
         raise copies_needed(*program.aliases.copied[0])
-    return LoweredToTriton(simplified, program, decisions)
+    return LoweredToTriton(simplified, program, decisions, plan)
 
 
 def _by_itself(target: Target) -> Target:

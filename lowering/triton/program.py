@@ -35,7 +35,13 @@ from functrans.lowering.passes.interleaved_products import interleave_products
 from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.tile_regions import form_tile_regions
 from functrans.lowering.rules.complex_memory import PAIRS
-from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
+from functrans.lowering.rules.graph import (
+    CallRule,
+    Graph,
+    any_flag_rules,
+    graph_of,
+    with_results_as_outputs,
+)
 from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.rules.memory import memory
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS as PLAIN
@@ -106,7 +112,6 @@ from functrans.lowering.triton.templates.kernel import TemplateKernel as Templat
 from functrans.lowering.triton.unread import (
     accessed_by,
     is_read_through,
-    with_results_as_outputs,
     without_unread,
 )
 from functrans.primitives.control_flow.cond import cond_p

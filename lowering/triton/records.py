@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -12,11 +13,14 @@ from typing import Any
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.steps.spec import GPUProgram, Launch, launch_key, runs_in
+from functrans.primitives.control_flow.scan import scan_p
 
-__all__ = ["KernelRecord", "LaunchGroup", "launch_groups", "records", "sources_of"]
+__all__ = ["KernelRecord", "LaunchGroup", "launch_groups", "launch_seconds", "program_seconds",
+           "records", "sources_of"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,25 @@ def launch_groups(program: GPUProgram, turns: Iterable[int] | None = None) -> li
         found.setdefault(key, []).append((step, runs))
     return [LaunchGroup([step for step, _ in group], sum(runs for _, runs in group))
             for group in found.values()]
+
+
+def launch_seconds(launch: Launch, target: Target) -> float:
+    """A launch by estimate, where its programs share what the multiprocessors that they fill do."""
+    known, programs = target.measured, math.prod(launch.grid)
+    bandwidth = min(1 / known.byte, programs * known.one_bandwidth)
+    if launch.fuses:  # a product, on tensor cores
+        sixteen = any(kind in t for t in launch.types for kind in ("bf16", "fp16"))
+        rate = known.rates["bf16" if sixteen else "tf32"] * min(programs, target.multiprocessors)
+    else:
+        rate = min(known.all_rate, programs * known.one_rate)
+    iterations = [e.params["length"] for e in launch.equations if e.primitive is scan_p]
+    return 1e-9 * max(known.launch, launch.moved / bandwidth, launch.flops / rate,
+                      known.phase * max([n for n in iterations if isinstance(n, int)], default=0))
+
+
+def program_seconds(program: GPUProgram, target: Target) -> float:
+    """The kernels of a program by estimate, one after the other."""
+    return sum([runs * launch_seconds(step, target) for step, runs in runs_in(program.steps)])
 
 
 def records(program: GPUProgram, binaries: Mapping[Any, Binary]) -> tuple[KernelRecord, ...]:

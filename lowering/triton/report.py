@@ -15,12 +15,18 @@ from functrans.lowering.report_parts import (
     note_text,
     numbers_of_steps,
     peak_of,
+    residual_texts,
 )
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.host_steps import host_uses, steps_of_host
 from functrans.lowering.triton.lower import LoweredToTriton
-from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
+from functrans.lowering.triton.records import (
+    KernelRecord,
+    LaunchGroup,
+    launch_groups,
+    launch_seconds,
+)
 from functrans.lowering.triton.steps.spec import (
     CopyStep,
     DoubleBufferedSteps,
@@ -32,7 +38,6 @@ from functrans.lowering.triton.steps.spec import (
     Step,
     launches_in,
 )
-from functrans.primitives.control_flow.scan import scan_p
 
 __all__ = ["report_of"]
 
@@ -43,8 +48,10 @@ def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> 
     kernels = kernels_of(known.simplified, program, known.kernels(target), target)
     return Report(
         traced.name, f"Triton for {target.name}", traced.jaxpr, known.simplified, traced.inputs,
-        laws_of(traced.jaxpr), kernels, decision_texts(known.decisions),
-        apart_of(program, kernels), memory_notes(program, traced.donated, traced.inputs),
+        laws_of(traced.jaxpr), kernels,
+        [*filter(None, [known.plan.said]), *decision_texts(known.decisions)],
+        [*apart_of(program, kernels), *residual_texts(known.plan.residuals)],
+        memory_notes(program, traced.donated, traced.inputs),
         known.memory_analysis(), peak(program), "\n".join(program.sources),
         target.multiprocessors)
 
@@ -90,21 +97,7 @@ def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
                         group.runs * first.flops, group.runs * first.moved, "Triton", r.name,
                         r.text,
                         r.ptx, tuple(parts), group.runs, programs=math.prod(r.grid),
-                        spills=r.spills, estimate=group.runs * _seconds(first, target))
-
-
-def _seconds(launch: Launch, target: Target) -> float:
-    """A launch by estimate, where its programs share what the multiprocessors that they fill do."""
-    known, programs = target.measured, math.prod(launch.grid)
-    bandwidth = min(1 / known.byte, programs * known.one_bandwidth)
-    if launch.fuses:  # a product, on tensor cores
-        sixteen = any(kind in t for t in launch.types for kind in ("bf16", "fp16"))
-        rate = known.rates["bf16" if sixteen else "tf32"] * min(programs, target.multiprocessors)
-    else:
-        rate = min(known.all_rate, programs * known.one_rate)
-    iterations = [e.params["length"] for e in launch.equations if e.primitive is scan_p]
-    return 1e-9 * max(known.launch, launch.moved / bandwidth, launch.flops / rate,
-                      known.phase * max([n for n in iterations if isinstance(n, int)], default=0))
+                        spills=r.spills, estimate=group.runs * launch_seconds(first, target))
 
 
 def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[str]:

@@ -16,7 +16,7 @@ from functrans.primitives.base import full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
 from functrans.primitives.shape import reshape_p, slice_p
 
-__all__ = ["accessed_by", "is_read_through", "with_results_as_outputs", "without_unread"]
+__all__ = ["accessed_by", "is_read_through", "without_unread"]
 
 Written = list[list[KernelSource] | Call]
 IN_ORDER = frozenset({reshape_p, broadcast_in_dim_p, full_p, slice_p})
@@ -66,18 +66,3 @@ def _updated_by(step: Step) -> list[Tensor]:
     """What a kernel replaces elements of, in place: it does not say that it reads the others."""
     members = step.members if isinstance(step, Kernel) else []
     return [m.tensor.base for m in members if isinstance(m.tensor, ScatterTensor)]
-
-
-def with_results_as_outputs(graph: Graph) -> Graph:
-    """The graph whose outputs are the results of calls that they are reshapes of, in place."""
-    results = {t for item in graph.items if isinstance(item, Call) for t in item.results}
-    taken: set[Tensor] = {*graph.inputs, *graph.outputs}
-    for k, t in enumerate(graph.outputs):
-        source: Tensor = t
-        while (eqn := graph.origins.get(source)) is not None and eqn.primitive is reshape_p \
-                and isinstance(source, Map):
-            (source,) = source.operands
-        if source in results and source not in taken and source.dtype == t.dtype:
-            graph.outputs[k] = source
-            taken.add(source)
-    return graph

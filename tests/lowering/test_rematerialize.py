@@ -69,7 +69,7 @@ def test_programs_compute_the_same_and_are_planned_once(f, args):
     jaxpr, consts = simplified(ft.grad(f), *args)
     leaves = [*consts, *ft.tree.leaves(args)]
     expected = eval_jaxpr(jaxpr, (), *leaves)
-    for prices in [SMALL, list(cheaper_memory())[3]]:
+    for prices in [SMALL, list(cheaper_memory(CPU_PRICES))[3]]:
         planned = rematerialize(jaxpr, prices)
         assert planned is not jaxpr
         check_jaxpr(planned)
@@ -139,7 +139,7 @@ def test_random_programs_give_the_same_bits():
         assert not consts
         leaves = [*ws, X]
         expected = eval_jaxpr(jaxpr, (), *leaves)
-        for prices in (SMALL, list(cheaper_memory())[3]):
+        for prices in (SMALL, list(cheaper_memory(CPU_PRICES))[3]):
             assert same_bits(eval_jaxpr(rematerialize(jaxpr, prices), (), *leaves), expected)
         whole, known = peak(g, ws, X), ft.jit(g)(ws, X)
         try:

@@ -248,6 +248,7 @@ def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: boo
     sums = Stored((layout.rows,), "f32", (), product.source)
     precision = most_precise(product.precision, *(u.gemm.precision for u in uses))
     attend = Attend(function, value_size, layout, views, out, sums, any_flags.forward, precision)
+    attend.after = {*product.after, *(kinds["out"].gemm.after if "out" in kinds else ())}
     made.new.append(attend)
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)
@@ -532,9 +533,12 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse]
     layout.strides(results["dv"], keyed=True)
     if any(r.tensor.dtype not in FLOATS for r in results.values()):
         raise NotSoftmax("other types")
-    made.new.append(AttendGradient(attend, {"dout": dout}, {n: results[n] for n in (
-        "dq", "dk", "dv")}, factors, any_flags.backward))
-    made.gone.update(kinds[n].gemm for n in ("dq", "dk", "dv") if n in kinds)
+    gradient = AttendGradient(attend, {"dout": dout}, {n: results[n] for n in (
+        "dq", "dk", "dv")}, factors, any_flags.backward)
+    products = [kinds[n].gemm for n in ("dq", "dk", "dv") if n in kinds]
+    gradient.after = {t for gemm in products for t in gemm.after}
+    made.new.append(gradient)
+    made.gone.update(products)
 
 
 def _complete(view: View, layout: AttentionLayout, keyed: bool) -> bool:
@@ -558,7 +562,7 @@ def _fresh(layout: AttentionLayout, width: int, like: Tensor, keyed: bool) -> Vi
 
 
 def _with_items(graph: Graph, made: _Made) -> Graph:
-    """The graph with new items, each after what it reads."""
+    """The graph with new items, each after what it reads and what comes before it."""
     items = [x for x in graph.items if x not in made.gone]
     makers: dict[Tensor, Tensor | Call] = {}
     for item in (*items, *made.new):
@@ -577,7 +581,8 @@ def _with_items(graph: Graph, made: _Made) -> Graph:
             elif x not in done:
                 done[x] = False
                 stack.append((x, True))
-                for t in reversed(x.operands):
+                before = x.after if isinstance(x, Call) else graph.after.get(x, ())
+                for t in (*before, *reversed(x.operands)):
                     maker = makers.get(t)
                     if maker is not None and done.get(maker) is False and maker is not x:
                         raise NotSoftmax("the gradient would wait for itself")
@@ -586,4 +591,4 @@ def _with_items(graph: Graph, made: _Made) -> Graph:
 
     for item in (*items, *made.new):
         put(item)
-    return Graph(graph.inputs, graph.outputs, ordered, graph.constants, graph.origins)
+    return replace(graph, items=ordered)
