@@ -58,7 +58,8 @@ ROOMS = [
 # what a layer knows of an earlier one, where that is less than everything
 NARROW = {
     ("transforms", "lowering"): {(f"functrans.transforms.{m}", "functrans.lowering.backend")
-                                 for m in ("jit.api", "jit.executables", "checks.program")},
+                                 for m in ("jit.api", "jit.executables", "jit.fitting",
+                                           "checks.program")},
     # what explains, draws, times and exports asks the interface of backends
     ("inspect", "lowering"): {
         ("functrans.inspect.explain", "functrans.lowering.backend"),

@@ -192,6 +192,7 @@ class _Read(Traced):
         self.donated = frozenset()
         self.guards = ()
         self.closed_over_tracers = False
+        self.asks_chunks = False
 
 
 def _check_bound(function: str, name: str, bound: Bound, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from functrans.core import config
 from functrans.core.cuda import gpu_of
-from functrans.core.errors import ArgumentError, FunctransError, public, shown
+from functrans.core.errors import ArgumentError, FunctransError, MemoryLimitError, public, shown
 from functrans.core.tree import tree_flatten
 from functrans.inspect.names import input_names, title_of
 from functrans.inspect.page import page_of
@@ -123,10 +123,16 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
     backend = lowered.backend
     if backend == AUTO:
         backend = default_backend(gpu_of(tree_flatten((args, kwargs))[0]))
-    traced = TracedProgram(title_of(lowered, f), lowered.jaxpr, input_names(lowered, f, args),
-                           lowered.donated, backend)
-    with config.scope(backend=backend, memory_limit=lowered.memory_limit):
-        return inspected(lowered, backend).report(traced)
+    limits = lowered.limits
+    for smaller in (lowered, *lowered.in_fewer()):
+        traced = TracedProgram(title_of(smaller, f), smaller.jaxpr, input_names(smaller, f, args),
+                               smaller.donated, backend)
+        try:
+            with config.scope(backend=backend, **limits):
+                return inspected(smaller, backend).report(traced)
+        except MemoryLimitError as error:
+            failed = error
+    raise failed
 
 
 def inspected(lowered: Lowered, backend: str) -> Executable:

@@ -27,7 +27,7 @@ from functrans.core.tree import (
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.shape import slice_in_dim
 from functrans.transforms.batching import batch_flat
-from functrans.transforms.chunks import map_chunks
+from functrans.transforms.chunks import auto_chunk, map_chunks
 from functrans.transforms.flat import (
     FlatFunction,
     argument_name,
@@ -48,13 +48,16 @@ __all__ = ["vmap"]
 
 def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
          axis_name: AxisName | None = None, axis_size: int | None = None, *,
-         chunk_size: int | None = None) -> Callable[P, R]:
+         chunk_size: int | str | None = None) -> Callable[P, R]:
     """The function that applies `fun` to every element along an axis of its arguments, at once.
 
     `in_axes` and `out_axes` are ints, None (not mapped), or pytrees of these that are prefixes of
     the tuple of arguments and of the output; keyword arguments are mapped along axis 0. `axis_name`
     names the axis for collectives. `axis_size` is needed only when nothing is mapped. `chunk_size`
     maps that many elements at a time, which bounds memory, also of a gradient through the result.
+    With `chunk_size="auto"` as many as fit: in a compiled function the `memory_limit` of `jit`, or
+    half of the memory that is free, decides, for the program as a whole; elsewhere an estimate of
+    what the function needs does.
     Raises AxisSizeError where sizes differ, TreeMismatchError where `in_axes` does not fit.
 
     >>> import functrans as ft
@@ -64,9 +67,10 @@ def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
     check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {shown(chunk_size)}.",
-                            fix="vmap(fun, chunk_size=32)")
+    if chunk_size not in (None, "auto") and (
+            not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1):
+        raise ArgumentError(f'vmap: chunk_size must be a positive int or "auto", got '
+                            f"{shown(chunk_size)}.", fix="vmap(fun, chunk_size=32)")
 
     if axis_size is not None and not isinstance(axis_size, Dim) and (
             not isinstance(axis_size, (int, np.integer)) or axis_size < 0):
@@ -80,8 +84,11 @@ def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
         size = _axis_size(leaves, axes, tree, axis_size, name_of(fun))
         axes = [None if a is None else a % x.ndim for a, x in zip(axes, leaves, strict=True)]
         flat = FlatFunction(lambda a, k: fun(*a, **k), tree, {}, "vmap")
-        if chunk_size is not None and not isinstance(size, Dim) and size > chunk_size:
-            return _map_in_chunks(flat, leaves, axes, size, chunk_size, axis_name, out_axes)
+        if chunk_size is not None and not isinstance(size, Dim):
+            chunk = chunk_size if isinstance(chunk_size, int) else auto_chunk(
+                flat, MappedAxis(size, axis_name), leaves, axes)
+            if size > chunk:
+                return _map_in_chunks(flat, leaves, axes, size, chunk, axis_name, out_axes)
         outs, mapped = batch_flat(flat, MappedAxis(size, axis_name), leaves, axes)
         wanted = _output_axes(out_axes, flat.out_tree)
         placed = [_place(x, a, w, size, flat.out_tree, i)

@@ -85,7 +85,7 @@ VMAP: list[Case] = [
     ("chunks with a name", ArgumentError,
      lambda: ft.vmap(fnp.sin, axis_name="i", chunk_size=2)(x), ["exclude each other"]),
     ("chunks of nothing", ArgumentError, lambda: ft.vmap(fnp.sin, chunk_size=0)(x),
-     ["chunk_size must be a positive int, got 0"]),
+     ["chunk_size must be a positive int or \"auto\", got 0"]),
     ("of a number", ArgumentError, lambda: ft.vmap(3), ["vmap takes a function, got 3"]),
     ("collective outside", AxisNameError, lambda: lax.psum(x, "i"),
      ["no axis is called 'i'", "bound: none", "axis_name='i'"]),

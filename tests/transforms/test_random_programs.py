@@ -14,8 +14,10 @@ import functrans.numpy as fnp
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.check import check_jaxpr
-from functrans.core.evaluate import interpret
+from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.staging import stage
+from functrans.lowering.passes.batch_chunks import batches_of, in_chunks
+from functrans.lowering.passes.pipeline import simplify
 from tests.transforms import programs
 
 MANY = int(os.environ.get("FUNCTRANS_EXAMPLES", "0"))
@@ -140,6 +142,35 @@ def test_vmap(program, arrays):
     assert_close(ft.jit(ft.vmap(fun))(*batches), loop, 1e-8)
     assert_close(ft.vmap(ft.jit(fun))(*batches), loop, 1e-8)
     assert_close(ft.vmap(fun, chunk_size=2)(*batches), loop, 1e-8)
+
+
+@program_and_inputs
+def test_batches_in_chunks(program, arrays):
+    """Whatever axis of a batch and of its gradient is cut, the program computes the same."""
+    batches = stacked(arrays)
+    floating = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
+
+    def fun(*xs):
+        return programs.outputs(program, list(xs))
+
+    def total(*fs):
+        outs = ft.vmap(fun)(*replaced(batches, floating, fs))
+        return sum(fnp.sum(fnp.sin(fnp.real(o))) for o in outs if programs.kind_of(o) != "i")
+
+    def both(*xs):
+        return [*ft.vmap(fun)(*xs), *ft.grad(total, tuple(range(len(floating))))(
+            *[xs[i] for i in floating])]
+
+    jaxpr = ft.make_jaxpr(both)(*batches)
+    whole = simplify(jaxpr.jaxpr.hoist_consts())
+    inputs = [*jaxpr.consts, *batches]
+    expected = eval_jaxpr(whole, (), *inputs)
+    for batch in batches_of(whole):
+        for chunk in {1, 2} - {batch.size}:
+            cut = in_chunks(batch, chunk)
+            if cut is not None:
+                check_jaxpr(cut)
+                assert_close(eval_jaxpr(cut, (), *inputs), expected, 1e-7)
 
 
 @program_and_inputs

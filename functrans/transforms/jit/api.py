@@ -9,7 +9,7 @@ traced function (`Lowered`), and that the program that it compiles to (`Compiled
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 from weakref import WeakSet
@@ -28,7 +28,8 @@ from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.lowering.backend import Executable, backend_for
 from functrans.transforms.flat import adopt_attributes, check_callable, flatten_args, name_of
 from functrans.transforms.jit.calls import Calls, Jitted, Traced
-from functrans.transforms.jit.executables import executable_of, forget_executables
+from functrans.transforms.jit.executables import forget_executables
+from functrans.transforms.jit.fitting import fitted, in_fewer, limits_of
 from functrans.transforms.jit.sizes import NamedSizes, SizedShapes
 from functrans.transforms.staged import aval_of
 from functrans.transforms.static import StaticArguments
@@ -90,10 +91,10 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
     A name is text, an expression such as `"2*B"`, or a Dim (`ft.dim`) with bounds.
     `explain_retrace` says why a function was compiled again.
 
-    `memory_limit="4GB"` is what arguments, results and temporaries may need on a CPU: what is kept
-    for the backward part is computed again until the program fits, to the same bits but for the
-    order of sums. MemoryLimitError names the line that does not fit. Calls inside another jitted
-    function have the limit of that one.
+    `memory_limit="4GB"` is what arguments, results and temporaries may need: what is kept for the
+    backward part is computed again until the program fits, and batches whose lanes do not mix are
+    taken in chunks; sums are added up in another order then. MemoryLimitError names the line that
+    does not fit. Calls inside another jitted function have the limit of that one.
 
     Without `fun`, returns a decorator. The result has `lower(*args)`, `clear_cache()` and the
     original as `__wrapped__`.
@@ -226,9 +227,16 @@ class Lowered:
         return self._backend
 
     @property
-    def memory_limit(self) -> int | None:
-        """The bytes that it may need, None where nobody said."""
-        return self._calls.jitted.memory_limit
+    def limits(self) -> dict[str, Any]:
+        """The settings of the memory that it may need."""
+        return limits_of(self._calls.jitted, self._traced)
+
+    def in_fewer(self) -> Iterator[Lowered]:
+        """The same, with batches that ask for it in more and more chunks."""
+        for traced in in_fewer(self._traced) if self._traced.asks_chunks else ():
+            found = copy(self)
+            found._traced = traced
+            yield found
 
     @property
     def donated(self) -> frozenset[int]:
@@ -293,9 +301,7 @@ class Compiled:
         self._in_tree = in_tree
         self._fixed = fixed
         self._settings = config.current()
-        jitted = calls.jitted
-        self._executable = executable_of(traced.jaxpr, traced.donated, jitted.require_inplace,
-                                         memory_limit=jitted.memory_limit)
+        self._traced, self._executable = fitted(calls.jitted, traced)
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

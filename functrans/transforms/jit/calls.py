@@ -18,6 +18,7 @@ from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import bound_axes
+from functrans.core.chunking import chunking, traced_in_chunks
 from functrans.core.compiling import for_compiler
 from functrans.core.dims import deciding
 from functrans.core.dtypes import float0
@@ -34,12 +35,12 @@ from functrans.transforms.closed import with_small_consts_inside
 from functrans.transforms.flat import FlatFunction, flatten_args
 from functrans.transforms.jit.executables import (
     constants_for,
-    executable_of,
     is_compiled_within,
     is_on_gpu,
     to_machine_code,
     wrapped,
 )
+from functrans.transforms.jit.fitting import fitted
 from functrans.transforms.jit.primitive import checked_p, jit_p
 from functrans.transforms.jit.retrace import Compilation
 from functrans.transforms.jit.sizes import (
@@ -64,12 +65,13 @@ MOST_PROGRAMS = 256
 class Traced:
     """What one trace of a function gave."""
 
-    __slots__ = ("closed_over_tracers", "consts", "donated", "guards", "jaxpr", "out_tree")
+    __slots__ = ("asks_chunks", "closed_over_tracers", "consts", "donated", "guards", "in_chunks",
+                 "jaxpr", "out_tree")
 
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
-                 name: str) -> None:
+                 name: str, chunks: int = 1) -> None:
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
-        with for_compiler(to_machine_code()):
+        with for_compiler(to_machine_code()), traced_in_chunks(chunks) as batches:
             closed = with_small_consts_inside(stage(flat, avals, name=name))
         self.consts = closed.consts
         self.jaxpr: Jaxpr = closed.jaxpr.hoist_consts()
@@ -77,6 +79,17 @@ class Traced:
         self.donated: frozenset[int] = frozenset()
         self.guards: tuple[Guard, ...] = ()
         self.closed_over_tracers = any(isinstance(c, Tracer) for c in closed.consts)
+        self.asks_chunks = batches.asked
+
+        @functools.cache
+        def in_chunks(count: int) -> Traced:
+            """The same with batches that ask for it in so many chunks."""
+            found = Traced(fun, tree, avals, name, count)
+            more = len(found.consts) - len(self.consts)
+            found.donated = frozenset(k + more for k in self.donated)
+            return found
+
+        self.in_chunks: Callable[[int], Traced] = in_chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +220,7 @@ class Traces:
         self.jitted.note_donated(traced, args)
         if not to_machine_code() or not traced.jaxpr.eqns:
             return ""
-        executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
-                                   leaves, self.jitted.memory_limit)
+        executable = fitted(self.jitted, traced, leaves)[1]
         return executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).specialized
 
     def _record(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any,
@@ -247,6 +259,10 @@ class Calls:
         """The results for leaves of arguments, or their tracers."""
         if _concrete(leaves) and not traced.closed_over_tracers:
             return self._run(call, traced, leaves, key)
+        outer = chunking()
+        if traced.asks_chunks and outer is not None:  # the program that this becomes a part of
+            outer.asked = True
+            traced = traced if outer.chunks == 1 else traced.in_chunks(outer.chunks)
         checks = config.current().checks
         if checks:
             outs = checked_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr,
@@ -258,8 +274,7 @@ class Calls:
         return tree_unflatten(traced.out_tree, outs)
 
     def _run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
-        executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
-                                   leaves, self.jitted.memory_limit)
+        traced, executable = fitted(self.jitted, traced, leaves)
         execute = executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).run
         consts = constants_for(execute, traced.consts)
         weak = [a.weak_type for a in traced.jaxpr.out_avals]

@@ -29,7 +29,8 @@ from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
 
 __all__ = ["constants_for", "executable_of", "forget_executables", "is_compiled_within",
-           "is_on_gpu", "operation_on_gpu", "provide", "to_machine_code", "wrapped"]
+           "is_on_gpu", "limits_memory", "operation_on_gpu", "provide", "to_machine_code",
+           "wrapped"]
 
 
 def to_machine_code() -> bool:
@@ -57,15 +58,8 @@ def _executables_of(jaxpr: Jaxpr) -> dict[Any, Executable]:
 
 
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
-                  require_inplace: bool = False, values: Sequence[Any] = (),
-                  memory_limit: int | None = None) -> Executable:
-    """The compiled form of a jaxpr for the device of some values, made once.
-
-    It needs no more bytes than `memory_limit`, if there is one.
-    """
-    if memory_limit is not None:
-        with config.scope(memory_limit=memory_limit):
-            return executable_of(jaxpr, donated, require_inplace, values)
+                  require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
+    """The compiled form of a jaxpr for the device of some values, made once."""
     known = _executables_of(jaxpr)
     settings = config.current()
     backend = settings.backend
@@ -74,7 +68,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
         backend = default_backend(gpu)
     key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
            settings.autotune, settings.host_steps == "error", settings.checks, donated,
-           require_inplace, settings.memory_limit)
+           require_inplace, settings.memory_limit, settings.chunks_batches)
     if key not in known:
         with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
             ready = None if donated or settings.checks else _provided.get(jaxpr)
@@ -85,6 +79,14 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     if (key, gpu) not in known:
         known[key, gpu] = known[key].on(gpu)
     return known[key, gpu]
+
+
+def limits_memory(values: Sequence[Any]) -> bool:
+    """Whether programs for the device of some values can be told how much memory they may need."""
+    backend = config.current().backend
+    if backend == AUTO:
+        backend = default_backend(gpu_of(values))
+    return get_backend(backend).limits_memory
 
 
 def _compiled(backend: str, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
