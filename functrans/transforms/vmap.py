@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
-from functrans.core.dims import Dim, Size
+from functrans.core.dims import Dim, Size, deciding
 from functrans.core.errors import (
     ArgumentError,
     AxisSizeError,
@@ -84,6 +84,8 @@ def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
         size = _axis_size(leaves, axes, tree, axis_size, name_of(fun))
         axes = [None if a is None else a % x.ndim for a, x in zip(axes, leaves, strict=True)]
         flat = FlatFunction(lambda a, k: fun(*a, **k), tree, {}, "vmap")
+        if chunk_size == "auto" and isinstance(size, Dim) and deciding.scope is not None:
+            deciding.scope.pin(size)  # what fits is decided for each number of elements
         if chunk_size is not None and not isinstance(size, Dim):
             chunk = chunk_size if isinstance(chunk_size, int) else auto_chunk(
                 flat, MappedAxis(size, axis_name), leaves, axes)

@@ -173,3 +173,11 @@ def test_auto_is_text_and_axis_names_exclude_chunks():
             ft.vmap(one, chunk_size=wrong)
     with config.scope(memory_limit=1), pytest.raises(ArgumentError, match="exclude each other"):
         ft.vmap(lambda x: n.sin(x), axis_name="i", chunk_size="auto")(X)
+
+
+def test_auto_decides_for_each_number_of_elements():
+    """No program of all sizes: what fits depends on the size."""
+    jitted = ft.jit(ft.vmap(one, (None, 0), chunk_size="auto"))
+    for x in (X, X[:30], X[:40]):
+        np.testing.assert_allclose(jitted(WS, x), ft.vmap(one, (None, 0))(WS, x), rtol=1e-5)
+    assert len(jitted.calls.traces.exact) == 3

@@ -53,7 +53,7 @@ def fitted(jitted: Jitted, traced: Traced, values: Sequence[Any] = ()
         return traced, compiled(traced, **limits)
     except MemoryLimitError:
         given = sum([a.nbytes for a in (*traced.jaxpr.in_avals, *traced.jaxpr.out_avals)], start=0)
-        can_help = traced.asks_chunks and given < limits["memory_limit"]
+        can_help = traced.asks_chunks and isinstance(given, int) and given < limits["memory_limit"]
         for smaller in in_fewer(traced) if can_help else ():
             try:
                 return smaller, compiled(smaller, **limits)
