@@ -1,8 +1,24 @@
 """Functions with the names of SciPy, on arrays and tracers; SciPy itself is not needed."""
 
-from functrans.core.errors import explain_missing_names
-from functrans.scipy import linalg, sparse, special, stats
+from __future__ import annotations
 
-__all__ = ["linalg", "sparse", "special", "stats"]
+import importlib
+from typing import TYPE_CHECKING, Any
 
-explain_missing_names(globals())
+from functrans.core.errors import missing_attribute
+
+if TYPE_CHECKING:
+    from functrans.scipy import fft, linalg, signal, sparse, special, stats
+
+__all__ = ["fft", "linalg", "signal", "sparse", "special", "stats"]
+
+
+def __getattr__(name: str) -> Any:
+    """Modules are imported when they are first used: few programs need more than one."""
+    if name in __all__:
+        return importlib.import_module(f"functrans.scipy.{name}")
+    raise missing_attribute("functrans.scipy", name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,159 @@
+"""The method Radau IIA of order 5 for stiff equations.
+
+The three stages are one system of 3 n equations, by Newton's method with the Jacobian at the
+beginning of a step. A step is rejected where that does not converge.
+Source: Hairer and Wanner, Solving Ordinary Differential Equations II (1996), IV.8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.core.dtypes import finfo
+from functrans.scipy.integrate.steps import (
+    GROW,
+    SAFETY,
+    SHRINK,
+    Derivative,
+    Tolerance,
+    first_step,
+)
+from functrans.transforms.derivatives import jacfwd
+from functrans.typing import Array
+
+_S6 = math.sqrt(6)
+_C = np.array([(4 - _S6) / 10, (4 + _S6) / 10, 1.0])
+_A = np.array([[(88 - 7 * _S6) / 360, (296 - 169 * _S6) / 1800, (-2 + 3 * _S6) / 225],
+               [(296 + 169 * _S6) / 1800, (88 + 7 * _S6) / 360, (-2 - 3 * _S6) / 225],
+               [(16 - _S6) / 36, (16 + _S6) / 36, 1 / 9]])
+_E = np.array([-13 - 7 * _S6, -13 + 7 * _S6, -1]) / 3
+_REAL = 3 + 3 ** (2 / 3) - 3 ** (1 / 3)  # the real eigenvalue of the inverse of _A
+_NEWTON = 10
+
+
+class _State(NamedTuple):
+    t: Array
+    y: Array
+    h: Array
+    before: Array
+    y_before: Array
+    stages: Array
+    count: Array
+    evaluations: Array
+    rejected: Array
+
+
+def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: Array, times: Array,
+                tolerance: Tolerance, longest: Any, first: Any, limit: int
+                ) -> tuple[Array, Array, Array]:
+    """The solution at times that go one way; whether the end was reached, and evaluations."""
+    t, end = times[0], times[-1]
+    sign = fnp.where(end >= t, 1, -1).astype(t.dtype)
+    n = y.size
+    eps = float(finfo(t.dtype).eps)
+    a, c = fnp.asarray(_A).astype(y.dtype), _C
+
+    def jacobian(t: Array, y: Array) -> Array:
+        found: Any = jacfwd(lambda v: fun(t, v))(y) if jac is None else jac(t, y)
+        return fnp.asarray(found).astype(y.dtype)
+
+    def residual(z: Array, t: Array, y: Array, h: Array) -> Array:
+        """Of the stages less y, which are h A f(stages)."""
+        slopes = fnp.stack([fun(t + float(c[i]) * h, y + z[i]) for i in range(3)])
+        return z - h * (a @ slopes)
+
+    def stages_of(t: Array, y: Array, h: Array, jac_at: Array, guess: Array) -> Any:
+        system = fnp.eye(3 * n, dtype=y.dtype) - h * fnp.kron(a, jac_at)
+        inverse = fnp.linalg.inv(system)
+        newton = fnp.maximum(10 * eps / tolerance.rtol,
+                             fnp.minimum(0.03, fnp.sqrt(tolerance.rtol)))
+
+        def unfinished(state: Any) -> Any:
+            _, size, last, count = state
+            return (size > 0.1 * newton) & (count < _NEWTON) & (size < 2 * last)
+
+        def improve(state: Any) -> Any:
+            z, size, _, count = state
+            move = -(inverse @ residual(z, t, y, h).reshape(-1)).reshape(3, n)
+            return z + move, tolerance.norm(move, y), size, count + 1
+
+        big = fnp.full((), 1e30, t.dtype)
+        z, size, _, count = lax.while_loop(unfinished, improve, (guess, big, big, fnp.array(0)))
+        return z, size <= newton, count
+
+    def improve(s: _State, target: Array) -> _State:
+        left = sign * (end - s.t)
+        last = s.h >= left
+        h = sign * fnp.where(last, left, s.h)
+        f, jac_at = fun(s.t, s.y), jacobian(s.t, s.y)
+        z, converged, count = stages_of(
+            lax.stop_gradient(s.t), lax.stop_gradient(s.y), lax.stop_gradient(h),
+            lax.stop_gradient(jac_at), fnp.zeros((3, n), s.y.dtype))
+        z = lax.stop_gradient(z)
+        # one more step of Newton's method, with the exact Jacobian, has the derivatives of a root
+        z = _differentiable(z, s.t, s.y, h)
+        y = s.y + z[2]
+        e = fnp.asarray(_E).astype(s.y.dtype)
+        system = _REAL / h * fnp.eye(n, dtype=s.y.dtype) - jac_at
+        error = fnp.linalg.solve(system, f + (e @ z) / h)
+        norm = tolerance.norm(error, s.y, y)
+        # where the first estimate is too large, one with the filtered error
+        other = fnp.linalg.solve(system, fun(s.t, s.y + error) + (e @ z) / h)
+        norm = lax.stop_gradient(fnp.where(norm > 1, tolerance.norm(other, s.y, y), norm))
+        accepted = converged & (norm <= 1)
+        safety = SAFETY * (2 * _NEWTON + 1) / (2 * _NEWTON + count)
+        factor = fnp.clip(safety * fnp.where(norm > 0, norm, 1) ** -0.25, SHRINK, GROW)
+        factor = fnp.where(norm > 0, factor, GROW)
+        factor = fnp.where(converged & ~fnp.isnan(norm), factor, 0.5)
+        factor = fnp.where(accepted & s.rejected, fnp.minimum(factor, 1), factor)
+        size = fnp.minimum(fnp.abs(h) * factor, longest)
+        size = lax.stop_gradient(fnp.where(accepted & last, fnp.maximum(s.h, size), size))
+        t = fnp.where(last, end, s.t + h)
+
+        def take(new: Any, old: Any) -> Any:
+            return fnp.where(accepted, new, old)
+
+        return _State(take(t, s.t), take(y, s.y), size.astype(s.h.dtype), take(s.t, s.before),
+                      take(s.y, s.y_before), take(z, s.stages), s.count + 1,
+                      s.evaluations + 3 * count + 5, ~accepted)
+
+    def _differentiable(z: Array, t: Array, y: Array, h: Array) -> Array:
+        def of(v: Array) -> Array:
+            return residual(v.reshape(3, n), t, y, h).reshape(-1)
+
+        exact = jacfwd(of)(z.reshape(-1))
+        return z - fnp.linalg.solve(lax.stop_gradient(exact), of(z.reshape(-1))).reshape(3, n)
+
+    def advance(s: _State, target: Array) -> tuple[_State, Array]:
+        least = 10 * eps
+        s = lax.while_loop(
+            lambda s: (sign * (target - s.t) > 0) & (s.count < limit) & (
+                s.h > least * fnp.abs(s.t)) & fnp.isfinite(s.h),
+            lambda s: improve(s, target), s._replace(count=fnp.array(0)))
+        # the polynomial through the beginning and the three stages
+        width = s.t - s.before
+        x = fnp.where(width == 0, 1, (target - s.before) / fnp.where(width == 0, 1, width))
+        places = [0.0, *map(float, c)]
+        value = s.y_before
+        for i in range(3):
+            basis = fnp.ones_like(x)
+            for k, place in enumerate(places):
+                if k != i + 1:
+                    basis = basis * (x - place) / (places[i + 1] - place)
+            value = value + basis * s.stages[i]
+        value = fnp.where(target == s.t, s.y, value)
+        return s, fnp.where(sign * (target - s.t) <= 0, value, math.nan)
+
+    f = fun(t, y)
+    h = first_step(fun, t, y, f, sign, 3, tolerance, fnp.minimum(longest, fnp.abs(end - t))) \
+        if first is None else fnp.abs(fnp.asarray(first)).astype(t.dtype)
+    begin = _State(t, y, h, t, y, fnp.zeros((3, n), y.dtype), fnp.array(0), fnp.array(2),
+                   fnp.array(False))
+    state, values = lax.scan(advance, begin, times[1:])
+    return (fnp.concatenate([y[None], values]), sign * (end - state.t) <= 0, state.evaluations)

@@ -1,0 +1,178 @@
+"""Steps of explicit Runge-Kutta methods with adaptive sizes, to the times that are asked for.
+
+Each time is a `while_loop` of steps: under `vmap` each lane takes its own. The sizes of steps are
+not differentiated, so that derivatives are those of the steps that were taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.core.dtypes import finfo
+from functrans.scipy.integrate.tableaus import Tableau
+from functrans.typing import Array
+
+SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
+Derivative = Callable[[Array, Array], Array]
+
+
+class Tolerance(NamedTuple):
+    """What errors are measured by."""
+
+    rtol: Any
+    atol: Any
+
+    def norm(self, error: Array, *values: Array) -> Array:
+        """The root of the mean square of errors, relative to what is allowed."""
+        size = fnp.abs(values[0])
+        for v in values[1:]:
+            size = fnp.maximum(size, fnp.abs(v))
+        return rms(error / (self.atol + self.rtol * size))
+
+
+class Walk(NamedTuple):
+    """Where a solution is, and its last step: from `before` on, with the stages `slopes`."""
+
+    t: Array
+    y: Array
+    f: Array
+    h: Array
+    before: Array
+    y_before: Array
+    h_before: Array
+    slopes: Array
+    count: Array
+    evaluations: Array
+    rejected: Array
+
+
+def rms(x: Array) -> Array:
+    """The root of the mean square, whose derivative at 0 is 0."""
+    square = fnp.mean(fnp.real(x) ** 2 + fnp.imag(x) ** 2)
+    return fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), 0)
+
+
+def first_step(fun: Derivative, t: Array, y: Array, f: Array, sign: Array, order: int,
+               tolerance: Tolerance, longest: Any) -> Array:
+    """A size for the first step: Hairer, Norsett and Wanner (1993), II.4."""
+    d0, d1 = tolerance.norm(y, y), tolerance.norm(f, y)
+    h0 = fnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / fnp.where(d1 > 0, d1, 1))
+    h0 = fnp.minimum(h0, longest)
+    after = fun(t + sign * h0, y + sign * h0 * f)
+    d2 = tolerance.norm(after - f, y) / h0
+    most = fnp.maximum(d1, d2)
+    h1 = fnp.where(most <= 1e-15, fnp.maximum(1e-6, h0 * 1e-3), (0.01 / fnp.where(
+        most > 0, most, 1)) ** (1 / (order + 1)))
+    found = fnp.minimum(fnp.minimum(100 * h0, h1), longest)
+    return lax.stop_gradient(found.astype(t.dtype))
+
+
+def start(fun: Derivative, t: Array, y: Array, h: Array, f: Array, stages: int) -> Walk:
+    """Before the first step."""
+    return Walk(t, y, f, h, t, y, fnp.ones_like(t), fnp.zeros((stages, y.size), y.dtype),
+                fnp.array(0), fnp.array(2), fnp.array(False))
+
+
+def walk_to(fun: Derivative, tableau: Tableau, walk: Walk, target: Array, end: Array, sign: Array,
+            tolerance: Tolerance, longest: Any, limit: Any) -> Walk:
+    """Steps until `target` is reached or passed; where steps have no interpolant, until there."""
+    least = 10 * float(finfo(walk.t.dtype).eps)
+    stop = target if tableau.p is None else end
+
+    def unfinished(s: Walk) -> Any:
+        too_small = s.h <= least * fnp.abs(s.t)
+        return (sign * (target - s.t) > 0) & (s.count < limit) & ~too_small & fnp.isfinite(s.h)
+
+    def improve(s: Walk) -> Walk:
+        left = sign * (stop - s.t)
+        last = s.h >= left
+        h = sign * fnp.where(last, left, s.h)
+        y, f, slopes, error = step(fun, tableau, s.t, s.y, s.f, h, tolerance)
+        error = lax.stop_gradient(error)
+        accepted = error <= 1
+        power = fnp.where(error > 0, error, 1) ** (-1 / (tableau.order + 1))
+        factor = fnp.clip(SAFETY * power, SHRINK, GROW)
+        factor = fnp.where(error > 0, factor, GROW)
+        factor = fnp.where(fnp.isnan(error), SHRINK, factor)
+        factor = fnp.where(accepted & s.rejected, fnp.minimum(factor, 1), factor)
+        # a step that was cut at its end says little of the next one
+        size = fnp.where(accepted & last, fnp.maximum(s.h, fnp.abs(h) * factor),
+                         fnp.abs(h) * factor)
+        size = fnp.minimum(lax.stop_gradient(size), longest)
+        t = fnp.where(last, stop, s.t + h)
+
+        def take(new: Any, old: Any) -> Any:
+            return fnp.where(accepted, new, old)
+
+        return Walk(take(t, s.t), take(y, s.y), take(f, s.f), size.astype(s.h.dtype),
+                    take(s.t, s.before), take(s.y, s.y_before), take(h, s.h_before),
+                    take(slopes, s.slopes), s.count + 1, s.evaluations + len(tableau.c),
+                    ~accepted)
+
+    return lax.while_loop(unfinished, improve, walk._replace(count=fnp.array(0)))
+
+
+def step(fun: Derivative, tableau: Tableau, t: Array, y: Array, f: Array, h: Array,
+         tolerance: Tolerance) -> tuple[Array, Array, Array, Array]:
+    """One step: the new value and derivative, the stages, and the norm of the error."""
+    slopes = [f]
+    for row, c in zip(tableau.a[1:], tableau.c[1:]):
+        slopes.append(fun(t + float(c) * h, y + h * _sum(row, slopes)))
+    value = y + h * _sum(tableau.b, slopes)
+    slopes.append(fun(t + h, value))
+    if len(tableau.e) == 1:
+        error = tolerance.norm(h * _sum(tableau.e[0], slopes), y, value)
+    else:  # of two orders, of which the one corrects the other
+        fifth, third = (tolerance.norm(_sum(e, slopes), y, value) for e in tableau.e)
+        whole = fifth**2 + 0.01 * third**2
+        error = fnp.abs(h) * fifth**2 / fnp.where(whole > 0, fnp.sqrt(fnp.where(
+            whole > 0, whole, 1)), 1)
+    return value, slopes[-1], fnp.stack(slopes), error
+
+
+def _sum(weights: Any, slopes: list[Array]) -> Array:
+    total = None
+    for w, k in zip(weights, slopes):
+        if w != 0:
+            total = float(w) * k if total is None else total + float(w) * k
+    assert total is not None
+    return total
+
+
+def value_at(tableau: Tableau, walk: Walk, target: Array, sign: Array) -> Array:
+    """The solution at a time within the last step; NaN where it was not reached."""
+    if tableau.p is None:
+        y = walk.y
+    else:
+        x = (target - walk.before) / walk.h_before
+        powers = fnp.stack([x ** (k + 1) for k in range(tableau.p.shape[1])])
+        weights = fnp.asarray(tableau.p).astype(walk.t.dtype) @ powers
+        inside = walk.y_before + walk.h_before * (weights.astype(walk.y.dtype) @ walk.slopes)
+        y = fnp.where(target == walk.t, walk.y, inside)
+    return fnp.where(sign * (target - walk.t) <= 0, y, math.nan)
+
+
+def solve(fun: Derivative, tableau: Tableau, y: Array, times: Array, tolerance: Tolerance,
+          longest: Any, first: Any, limit: Any) -> tuple[Array, Walk, Array]:
+    """The solution at times that go one way, from the first on; the walk, and whether it ended."""
+    t = times[0]
+    end = times[-1]
+    sign = fnp.where(end >= t, 1, -1).astype(t.dtype)
+    f = fun(t, y)
+    if first is None:
+        h = first_step(fun, t, y, f, sign, tableau.order, tolerance, fnp.minimum(
+            longest, fnp.abs(end - t)))
+    else:
+        h = fnp.abs(fnp.asarray(first)).astype(t.dtype)
+
+    def advance(walk: Walk, target: Array) -> tuple[Walk, Array]:
+        walk = walk_to(fun, tableau, walk, target, end, sign, tolerance, longest, limit)
+        return walk, value_at(tableau, walk, target, sign)
+
+    begin = start(fun, t, y, h, f, len(tableau.c) + 1)
+    walk, values = lax.scan(advance, begin, times[1:])
+    return fnp.concatenate([y[None], values]), walk, sign * (end - walk.t) <= 0

@@ -1,0 +1,294 @@
+"""Least squares by Levenberg and Marquardt's method, with bounds and robust losses; curve_fit."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.core.dtypes import finfo
+from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.source import user_source
+from functrans.scipy.arguments import inexact, one_of
+from functrans.scipy.optimize.implicit import Function, at_least_eps, solution, start_of
+from functrans.scipy.optimize.minimizing import limits_of
+from functrans.scipy.optimize.results import LeastSquaresResults
+from functrans.transforms.derivatives import jacfwd
+from functrans.transforms.flat import check_callable
+from functrans.typing import Array, ArrayLike
+
+_LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+Loss = Callable[[Array], Array]
+
+
+class Fit(NamedTuple):
+    """The state of a search: residuals and Jacobian of the weighted problem, and the damping."""
+
+    x: Array
+    f: Array
+    jac: Array
+    damping: Array
+    growth: Array
+    nfev: Array
+    njev: Array
+    status: Array
+
+
+def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
+                  bounds: Any = (-np.inf, np.inf), method: str = "trf", ftol: float | None = 1e-8,
+                  xtol: float | None = 1e-8, gtol: float | None = 1e-8,
+                  x_scale: ArrayLike | str | None = None, loss: str | Loss = "linear",
+                  f_scale: float = 1.0, *, max_nfev: int | None = None, args: tuple[Any, ...] = (),
+                  kwargs: Mapping[str, Any] | None = None) -> LeastSquaresResults:
+    """x with the least sum of squares of the residuals `fun(x, *args, **kwargs)`, a vector.
+
+    `jac` is a function, or the Jacobian is that of `fun`, by forward mode. Within `bounds` (a pair
+    of lower and upper ones) variables are held where the gradient pushes them out. `loss` is
+    "linear", "soft_l1", "huber", "cauchy" or "arctan" of squared residuals, about `f_scale`.
+    `method` is "lm", "trf" or "dogbox": all run Levenberg and Marquardt's method. `x_scale` scales
+    the variables, or "jac" by the Jacobian.
+
+    x is differentiated by the implicit function theorem in what `fun` closes over and in `args`;
+    cost and residuals follow. Raises ShapeError where x0 or the residuals are no vectors.
+    Source: Madsen, Nielsen and Tingleff, Methods for non-linear least squares problems (2004);
+    for bounds Kanzow, Yamashita and Fukushima, J. Comput. Appl. Math. 172 (2004).
+
+    >>> import functrans as ft
+    >>> t = ft.numpy.arange(4.0)
+    >>> found = ft.scipy.optimize.least_squares(lambda x: x[0] * t + x[1] - (2 * t + 1),
+    ...                                         ft.numpy.zeros(2))
+    >>> found.x.round(3).tolist()
+    [2.0, 1.0]
+    """
+    one_of("optimize.least_squares", "method", method, ("trf", "dogbox", "lm"))
+    check_callable(fun, "scipy.optimize.least_squares")
+    x = fnp.atleast_1d(start_of("least_squares", "x0", x0))
+    if x.ndim != 1:
+        raise ShapeError(f"functrans.scipy.optimize.least_squares: x0 has shape {x.shape}.",
+                         where=user_source(), why="it is a vector.", fix="x0.reshape(-1)")
+    more = dict(kwargs or {})
+
+    def residuals(z: Array) -> Array:
+        f = fnp.atleast_1d(fnp.asarray(fun(z, *args, **more)))
+        if f.ndim != 1:
+            raise ShapeError(f"functrans.scipy.optimize.least_squares: the residuals have shape "
+                             f"{f.shape}.", where=user_source(), why="they are a vector.",
+                             fix="return (...).reshape(-1)")
+        return f.astype(x.dtype)
+
+    def jacobian(z: Array) -> Array:
+        if callable(jac):
+            return fnp.atleast_2d(fnp.asarray(jac(z, *args, **more))).astype(x.dtype)
+        found: Array = jacfwd(residuals)(z)
+        return found
+
+    if not callable(jac):
+        one_of("optimize.least_squares", "jac", jac, ("2-point", "3-point", "cs"))
+    rho = _loss(loss, f_scale)
+    lower, upper = limits_of(bounds, x)
+    if x_scale is None or isinstance(x_scale, str):
+        one_of("optimize.least_squares", "x_scale", x_scale, (None, "jac"))
+        scale = None if x_scale is None else "jac"
+    else:
+        scale = fnp.broadcast_to(inexact(x_scale)[0], x.shape).astype(x.dtype)
+    limit = 100 * x.size if max_nfev is None else int(max_nfev)
+
+    def search(z: Array) -> tuple[Array, Any]:
+        end = levenberg_marquardt(residuals, jacobian, fnp.clip(z, lower, upper), lower, upper,
+                                  (ftol, xtol, gtol), limit, scale, rho)
+        return end.x, (end.nfev, end.njev, end.status)
+
+    def gradient(z: Array) -> Array:
+        f, jac_at = residuals(z), jacobian(z)
+        return jac_at.T @ (rho(f * f)[1] * f)
+
+    def stationary(z: Array) -> Array:
+        return z - fnp.clip(z - gradient(z), lower, upper)
+
+    at, (nfev, njev, status) = solution(stationary, x, search)
+    f, jac_at = residuals(at), jacobian(at)
+    value, first, _ = rho(f * f)
+    slope = jac_at.T @ (first * f)
+    held = fnp.where((at <= lower) & fnp.isfinite(lower), -1, 0) + fnp.where(
+        (at >= upper) & fnp.isfinite(upper), 1, 0)
+    optimality = fnp.max(fnp.abs(fnp.clip(at - slope, lower, upper) - at))
+    return LeastSquaresResults(at, 0.5 * fnp.sum(value), f, jac_at, slope, optimality, held, nfev,
+                               njev, status, status > 0)
+
+
+def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower: Any, upper: Any,
+                        tolerances: tuple[Any, Any, Any], limit: int, scale: Any = None,
+                        rho: Any = None) -> Fit:
+    """Steps of damped least squares, whose damping follows how well the linear model predicted."""
+    rho = _loss("linear", 1.0) if rho is None else rho
+    ftol, xtol, gtol = (-1.0 if t is None else t for t in tolerances)
+    tiny = float(finfo(x.dtype).tiny)
+
+    def cost(f: Array) -> Array:
+        return 0.5 * fnp.sum(rho(f * f)[0])
+
+    def weighted(f: Array, jac: Array) -> tuple[Array, Array]:
+        """Residuals and Jacobian whose squares have the gradient of the loss: Triggs et al."""
+        _, first, second = rho(f * f)
+        curved = first + 2 * second * f * f
+        weight = fnp.sqrt(fnp.maximum(curved, float(finfo(x.dtype).eps)))
+        return f * first / weight, jac * weight[:, None]
+
+    def held(z: Array, slope: Array) -> Array:
+        return ((z <= lower) & (slope > 0)) | ((z >= upper) & (slope < 0))
+
+    def unfinished(s: Fit) -> Any:
+        return (s.status == 0) & (s.nfev < limit)
+
+    def improve(s: Fit) -> Fit:
+        f, jac = weighted(s.f, s.jac)
+        slope = jac.T @ f
+        free = fnp.where(held(s.x, slope), 0, 1).astype(x.dtype)
+        jac = jac * free
+        size = fnp.ones_like(s.x) if scale is None else \
+            fnp.sqrt(fnp.sum(jac * jac, axis=0)) if isinstance(scale, str) else 1 / scale
+        size = fnp.where(size > 0, size, 1)
+        rows = fnp.concatenate([jac, fnp.diag(fnp.sqrt(s.damping) * size)])
+        q, r = fnp.linalg.qr(rows)
+        p = -lax.linalg.triangular_solve(
+            r, (q.T @ fnp.concatenate([f, fnp.zeros_like(s.x)]))[:, None], left_side=True)[:, 0]
+        p = fnp.where(free > 0, p, 0)
+        point = fnp.clip(s.x + p, lower, upper)
+        p = point - s.x
+        after = residuals(point)
+        before, now = cost(s.f), cost(after)
+        moved = jac @ p
+        predicted = -fnp.vdot(slope, p) - 0.5 * fnp.vdot(moved, moved)
+        ratio = (before - now) / fnp.where(predicted > 0, predicted, 1)
+        better = (now < before) & (predicted > 0)
+        # what roundoff leaves of a decrease is no reason to go on
+        small_f = (before - now <= at_least_eps(ftol, x.dtype) * before) & (
+            predicted <= at_least_eps(ftol, x.dtype) * before)
+        norm = fnp.linalg.norm(s.x)
+        small_x = fnp.linalg.norm(p) <= at_least_eps(xtol, x.dtype, 1.0) * (norm + xtol)
+        damping = fnp.where(better, s.damping * fnp.maximum(0.1, 1 - (2 * ratio - 1) ** 3),
+                            s.damping * s.growth)
+        damping = fnp.maximum(damping, tiny / float(finfo(x.dtype).eps))
+        z, f_next = fnp.where(better, point, s.x), fnp.where(better, after, s.f)
+        jac_next = lax.cond(better, jacobian, lambda _: s.jac, z)
+        f_w, jac_w = weighted(f_next, jac_next)
+        status = fnp.where(is_flat(z, jac_w.T @ f_w), 1, fnp.where(
+            (ftol > 0) & small_f, 2, fnp.where((xtol > 0) & small_x, 3, 0)))
+        return Fit(z, f_next, jac_next, damping, fnp.where(better, 2.0, 2 * s.growth).astype(
+            x.dtype), s.nfev + 1, s.njev + better.astype(s.njev.dtype), status)
+
+    def is_flat(z: Array, slope: Array) -> Array:
+        return fnp.max(fnp.abs(fnp.clip(z - slope, lower, upper) - z)) <= gtol
+
+    f, jac = residuals(x), jacobian(x)
+    f_w, jac_w = weighted(f, jac)
+    largest = fnp.max(fnp.sum(jac_w * jac_w, axis=0)) if scale is None else fnp.ones((), x.dtype)
+    start = Fit(x, f, jac, 1e-3 * fnp.where(largest > 0, largest, 1), fnp.full((), 2, x.dtype),
+                fnp.array(1), fnp.array(1), fnp.where(is_flat(x, jac_w.T @ f_w), 1, 0))
+    return lax.while_loop(unfinished, improve, start)
+
+
+def _loss(loss: str | Loss, f_scale: float) -> Callable[[Array], tuple[Array, Array, Array]]:
+    """A loss of squares with its first and second derivatives, scaled."""
+    if callable(loss):
+        def custom(z: Array) -> tuple[Array, Array, Array]:
+            value, first, second = loss(z / f_scale**2)
+            return value * f_scale**2, first, second / f_scale**2
+        return custom
+    one_of("optimize.least_squares", "loss", loss, _LOSSES)
+
+    def known(square: Array) -> tuple[Array, Array, Array]:
+        z = square / f_scale**2
+        one = fnp.ones_like(z)
+        if loss == "linear":
+            return square, one, fnp.zeros_like(z)
+        if loss == "soft_l1":
+            t = 1 + z
+            found = 2 * (fnp.sqrt(t) - 1), t**-0.5, -0.5 * t**-1.5
+        elif loss == "huber":
+            far = z > 1
+            t = fnp.where(far, z, 1)
+            found = fnp.where(far, 2 * fnp.sqrt(t) - 1, z), fnp.where(far, t**-0.5, 1), \
+                fnp.where(far, -0.5 * t**-1.5, 0)
+        elif loss == "cauchy":
+            t = 1 + z
+            found = fnp.log1p(z), 1 / t, -1 / t**2
+        else:
+            t = 1 + z * z
+            found = fnp.arctan(z), 1 / t, -2 * z / t**2
+        value, first, second = found
+        return value * f_scale**2, first, second / f_scale**2
+
+    return known
+
+
+def curve_fit(f: Function, xdata: ArrayLike, ydata: ArrayLike, p0: ArrayLike | None = None,
+              sigma: ArrayLike | None = None, absolute_sigma: bool = False,
+              check_finite: bool | None = None, bounds: Any = (-np.inf, np.inf),
+              method: str | None = None, jac: Function | str | None = None, *,
+              maxfev: int | None = None, ftol: float = 1e-8, xtol: float = 1e-8, gtol: float = 1e-8
+              ) -> tuple[Array, Array]:
+    """The parameters p with the least squares of `f(xdata, *p) - ydata`, and their covariance.
+
+    `sigma` are standard deviations of ydata, or their covariance matrix; unless they are
+    `absolute_sigma` only their ratios count. `p0` is ones by default. Derivatives are those of
+    `least_squares`, in the data too. Where the search ended early, p is NaN.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.arange(5.0)
+    >>> p, _ = ft.scipy.optimize.curve_fit(lambda x, a, b: a * x + b, x, 2 * x + 1)
+    >>> p.round(3).tolist()
+    [2.0, 1.0]
+    """
+    x, (y,) = fnp.asarray(xdata), inexact(ydata)
+    if p0 is None:
+        count = _parameters(f)
+        start = fnp.ones(count, y.dtype)
+    else:
+        start = fnp.atleast_1d(inexact(p0)[0])
+        start = start.astype(fnp.result_type(start, y))
+    shape: Any = None
+    root: Any = None
+    if sigma is not None:
+        (shape,) = inexact(sigma)
+        if shape.ndim == 2:
+            root = fnp.linalg.cholesky(shape)
+        elif shape.shape not in (y.shape, ()):
+            raise ShapeError(f"functrans.scipy.optimize.curve_fit: sigma has shape {shape.shape}, "
+                             f"ydata {y.shape}.", where=user_source())
+
+    def whitened(v: Array) -> Array:
+        if root is not None:
+            flat = v.reshape(v.shape[0], -1)
+            return lax.linalg.triangular_solve(root, flat, left_side=True, lower=True).reshape(
+                v.shape)
+        return v if shape is None else (v.T / shape).T
+
+    def residuals(p: Array) -> Array:
+        return whitened(fnp.asarray(f(x, *p) - y).reshape(-1))
+
+    def slopes(p: Array) -> Array:
+        assert callable(jac)
+        return whitened(fnp.asarray(jac(x, *p)))
+
+    found = least_squares(residuals, start, slopes if callable(jac) else "2-point", bounds,
+                          ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=maxfev)
+    inverse = fnp.linalg.pinv(found.jac.T @ found.jac, hermitian=True)
+    freedom = y.size - start.size
+    if not absolute_sigma:
+        inverse = inverse * (2 * found.cost / freedom if freedom > 0 else math.inf)
+    return fnp.where(found.success, found.x, math.nan), inverse
+
+
+def _parameters(f: Function) -> int:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = list(inspect.signature(f).parameters.values())
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in found) or len(found) < 2:
+        raise ArgumentError("functrans.scipy.optimize.curve_fit cannot tell how many parameters f "
+                            "has.", where=user_source(), fix="p0=ft.numpy.ones(3)")
+    return len([p for p in found if p.kind in kinds]) - 1

@@ -1,0 +1,166 @@
+"""minimize: minima of functions of vectors, differentiated as such."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.core.dtypes import finfo
+from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.source import user_source
+from functrans.scipy.arguments import one_of
+from functrans.scipy.optimize.descent import (
+    Minimum,
+    bfgs,
+    conjugate_gradients,
+    lbfgs,
+    lbfgs_in_bounds,
+    newton_cg,
+)
+from functrans.scipy.optimize.implicit import (
+    Function,
+    option,
+    scalar_value,
+    solution,
+    start_of,
+    with_args,
+)
+from functrans.scipy.optimize.results import OptimizeResults
+from functrans.scipy.optimize.simplex import nelder_mead
+from functrans.transforms.derivatives import grad, value_and_grad
+from functrans.typing import Array, ArrayLike
+
+_METHODS = ("bfgs", "l-bfgs-b", "l-bfgs-experimental-do-not-rely-on-this", "cg", "newton-cg",
+            "nelder-mead")
+
+
+def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *, method: str,
+             tol: float | None = None, options: Mapping[str, Any] | None = None,
+             bounds: Any = None) -> OptimizeResults:
+    """The minimum of `fun(x, *args)` near x0, an array of any shape; gradients are automatic.
+
+    `method` is "BFGS", "L-BFGS-B" (which takes `bounds`: a pair of arrays, or a pair for each
+    variable), "CG", "Newton-CG" or "Nelder-Mead". Options are `maxiter`, `gtol` (the norm of the
+    gradient, 1e-5), `norm`, `line_search_maxiter`, `maxcor` and `ftol` of "L-BFGS-B", `xatol`,
+    `fatol` and `adaptive` of "Nelder-Mead"; `tol` stands for the tolerances.
+
+    The loop is a `while_loop`: under `vmap` each lane ends by itself. x and fun are differentiated
+    by the implicit function theorem, in what `fun` closes over, in `args` and in the bounds; the
+    search is not. Raises ArgumentError for unknown methods and options.
+
+    >>> import functrans as ft
+    >>> f = lambda x, a: ((x - a) ** 2).sum()
+    >>> a = ft.numpy.array([1.0, 2.0])
+    >>> ft.scipy.optimize.minimize(f, ft.numpy.zeros(2), (a,), method="BFGS").x.round(3).tolist()
+    [1.0, 2.0]
+    """
+    how = str(method).lower()
+    one_of("optimize.minimize", "method.lower()", how, _METHODS)
+    if not isinstance(args, tuple):
+        raise ArgumentError(f"functrans.scipy.optimize.minimize: args is a {type(args).__name__}.",
+                            where=user_source(), fix="args=(a,)")
+    if bounds is not None and how != "l-bfgs-b":
+        raise ArgumentError(f"functrans.scipy.optimize.minimize: method={method!r} takes no "
+                            "bounds.", where=user_source(), fix="method='L-BFGS-B'")
+    of_args = with_args("minimize", fun, args)
+    start = start_of("minimize", "x0", x0)
+    shape = start.shape
+    x = start.reshape(-1)
+    if not x.size:
+        raise ShapeError(f"functrans.scipy.optimize.minimize: x0 has shape {shape}.",
+                         where=user_source(), why="there is nothing to minimize over.")
+
+    def value(x: Array) -> Array:
+        return scalar_value("minimize", lambda z: of_args(z.reshape(shape)), x)
+
+    given = dict(options or {})
+    limits = None if bounds is None else limits_of(bounds, x)
+
+    def search(x: Array) -> tuple[Array, Any]:
+        found, inverse = _searched(how, value, x, given, tol, limits)
+        return found.x, (found.converged, found.status, found.nfev, found.nit, inverse)
+
+    if limits is None:
+        residual = grad(value)
+    else:
+        lower, upper = limits
+
+        def residual(x: Array) -> Array:
+            return x - fnp.clip(x - grad(value)(x), lower, upper)
+
+    at, (converged, status, nfev, nit, inverse) = solution(residual, x, search)
+    lowest, slope = value_and_grad(value)(at)
+    return OptimizeResults(at.reshape(shape), converged, status, lowest, slope.reshape(shape),
+                           inverse, nfev, nfev, nit)
+
+
+def _searched(how: str, value: Any, x: Array, given: dict[str, Any], tol: float | None,
+              limits: tuple[Array, Array] | None) -> tuple[Minimum, Array | None]:
+    fun = value_and_grad(value)
+    inverse = None
+    if how == "nelder-mead":
+        known = option("minimize", given, {
+            "maxiter": 200 * x.size, "xatol": 1e-4 if tol is None else tol,
+            "fatol": 1e-4 if tol is None else tol, "adaptive": False})
+        end, small = nelder_mead(value, x, known["xatol"], known["fatol"], known["maxiter"],
+                                 known["adaptive"])
+        return Minimum(end.points[0], end.values[0], x, end.nit, end.nfev, small, small & False,
+                       ()), None
+    common: dict[str, Any] = {"gtol": 1e-5 if tol is None else tol, "norm": np.inf,
+                              "maxiter": 200 * x.size, "line_search_maxiter": 20}
+    if how.startswith("l-bfgs"):
+        eps = float(finfo(x.dtype).eps)
+        common |= {"maxcor": 10, "ftol": max(2.2e-9, 10 * eps) if tol is None else tol}
+        common["maxiter"] = 15000
+        known = option("minimize", given, {**common, "maxls": 20, "maxfun": math.inf,
+                                           "maxgrad": math.inf})
+        small = _small(known)
+        if limits is not None:
+            return lbfgs_in_bounds(fun, x, known["gtol"], known["maxiter"], known["maxcor"],
+                                   known["ftol"], *limits), None
+        searches = min(known["maxls"], known["line_search_maxiter"])
+        return lbfgs(fun, x, small, known["maxiter"], known["maxcor"], known["ftol"],
+                     searches), None
+    known = option("minimize", given, common)
+    small, most = _small(known), 200 * x.size if known["maxiter"] is None else known["maxiter"]
+    if how == "bfgs":
+        found = bfgs(fun, x, small, most, known["line_search_maxiter"])
+        inverse = found.memory
+    elif how == "cg":
+        found = conjugate_gradients(fun, x, small, most)
+    else:
+        found = newton_cg(fun, x, small, most)
+    return found, inverse
+
+
+def _small(known: dict[str, Any]) -> Any:
+    order = known["norm"]
+    return lambda g: fnp.linalg.norm(g, ord=order) <= known["gtol"]
+
+
+def limits_of(bounds: Any, x: Array) -> tuple[Array, Array]:
+    """Lower and upper bounds as vectors; None is no bound."""
+    if hasattr(bounds, "lb"):
+        bounds = (bounds.lb, bounds.ub)
+    pairs = isinstance(bounds, (list, tuple)) and len(bounds) == x.size and all(
+        isinstance(b, (list, tuple)) and len(b) == 2 for b in bounds)
+    if pairs and not (x.size == 2 and all(fnp.ndim(v) for b in bounds for v in b)):
+        sides = [[b[i] for b in bounds] for i in (0, 1)]
+    elif len(bounds) == 2:
+        sides = [list(np.atleast_1d(b)) if isinstance(b, (list, tuple)) else b for b in bounds]
+    else:
+        raise ShapeError(f"functrans.scipy.optimize: there are {len(bounds)} bounds.",
+                         where=user_source(), why=f"there are {x.size} variables.",
+                         fix="bounds=(lower, upper), or a pair for each variable")
+    found = []
+    for side, none in zip(sides, (-math.inf, math.inf)):
+        if isinstance(side, list):
+            side = fnp.stack([fnp.asarray(none if v is None else v).astype(x.dtype)
+                              for v in side])
+        side = fnp.asarray(none if side is None else side).astype(x.dtype)
+        found.append(fnp.broadcast_to(side.reshape(-1) if side.ndim else side, x.shape))
+    return found[0], found[1]

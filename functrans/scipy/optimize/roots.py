@@ -1,0 +1,172 @@
+"""root: roots of functions of vectors, and fixed points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.core.dtypes import finfo
+from functrans.core.errors import ShapeError
+from functrans.core.source import user_source
+from functrans.scipy.arguments import one_of
+from functrans.scipy.optimize.implicit import (
+    Function,
+    at_least_eps,
+    option,
+    solution,
+    start_of,
+    with_args,
+)
+from functrans.scipy.optimize.least_squares import levenberg_marquardt
+from functrans.scipy.optimize.results import RootResults
+from functrans.transforms.derivatives import jacfwd
+from functrans.typing import Array, ArrayLike
+
+
+def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str = "hybr",
+         jac: Function | None = None, tol: float | None = None, callback: None = None,
+         options: Mapping[str, Any] | None = None) -> RootResults:
+    """x with `fun(x, *args) = 0`, near x0; fun returns an array of the shape of x.
+
+    `method` is "hybr" or "lm" (both by Levenberg and Marquardt's method with the Jacobian of fun,
+    or `jac`), or "broyden1", which needs no Jacobian after the first. Options are `xtol` (1.49e-8)
+    and `maxfev`. x is differentiated by the implicit function theorem, in what fun closes over and
+    in `args`. Where `success` is False there is no root near. Raises ShapeError for another shape.
+
+    >>> import functrans as ft
+    >>> found = ft.scipy.optimize.root(lambda x, a: x ** 3 - a, ft.numpy.ones(1), (8.0,))
+    >>> found.x.round(4).tolist()
+    [2.0]
+    """
+    one_of("optimize.root", "method", method, ("hybr", "lm", "broyden1"))
+    one_of("optimize.root", "callback", callback, (None,))
+    of_args = with_args("root", fun, args)
+    start = start_of("root", "x0", x0)
+    shape = start.shape
+    x = start.reshape(-1)
+
+    def value(z: Array) -> Array:
+        f = fnp.asarray(of_args(z.reshape(shape)))
+        if f.size != x.size:
+            raise ShapeError(f"functrans.scipy.optimize.root: the function returns shape {f.shape}, "
+                             f"and x has {shape}.", where=user_source(),
+                             why="there are as many equations as unknowns.",
+                             fix="functrans.scipy.optimize.least_squares")
+        return f.reshape(-1).astype(x.dtype)
+
+    def jacobian(z: Array) -> Array:
+        if jac is not None:
+            more = args if isinstance(args, tuple) else (args,)
+            return fnp.asarray(jac(z.reshape(shape), *more)).reshape(x.size, x.size).astype(x.dtype)
+        found: Array = jacfwd(value)(z)
+        return found
+
+    known = option("root", dict(options or {}), {"xtol": 1.49012e-8 if tol is None else tol,
+                                                 "maxfev": 200 * (x.size + 1)})
+
+    def search(z: Array) -> tuple[Array, Any]:
+        if method == "broyden1":
+            at, f, count, nit = _broyden(value, jacobian, z, known["xtol"], known["maxfev"])
+        else:
+            free = math.inf
+            end = levenberg_marquardt(value, jacobian, z, -free, free, (None, known["xtol"], 0.0),
+                                      known["maxfev"])
+            at, f, count, nit = end.x, end.f, end.nfev, end.njev
+        # a root: a step of Newton's method goes no farther than the tolerance
+        step = fnp.linalg.norm(fnp.linalg.lstsq(jacobian(at), f)[0])
+        xtol = at_least_eps(known["xtol"], x.dtype, 16.0)
+        close = step <= xtol * fnp.maximum(fnp.linalg.norm(at), 1)
+        return at, ((close | (fnp.max(fnp.abs(f)) == 0)) & fnp.isfinite(step), count, nit)
+
+    at, (success, nfev, nit) = solution(value, x, search)
+    return RootResults(at.reshape(shape), success, fnp.where(success, 1, 5),
+                       value(at).reshape(shape), nfev, nit)
+
+
+def _broyden(fun: Function, jacobian: Function, x: Array, xtol: Any, limit: int) -> Any:
+    """Broyden, Math. Comp. 19 (1965): the inverse of the Jacobian is updated by rank one."""
+    tolerance = at_least_eps(xtol, x.dtype)
+
+    def unfinished(state: Any) -> Any:
+        _, f, _, step, count, _ = state
+        return (count < limit) & (step > tolerance) & (fnp.max(fnp.abs(f)) > 0)
+
+    def improve(state: Any) -> Any:
+        x, f, inverse, _, count, nit = state
+        p = -(inverse @ f)
+        norm = fnp.linalg.norm(f)
+
+        def too_far(inner: Any) -> Any:
+            t, _, value, tries = inner
+            return ~(fnp.linalg.norm(value) <= (1 - 1e-4 * t) * norm) & (tries < 12)
+
+        def shorter(inner: Any) -> Any:
+            t, _, _, tries = inner
+            t = t / 2
+            return t, x + t * p, fun(x + t * p), tries + 1
+
+        one = fnp.ones((), x.dtype)
+        t, point, after, tries = lax.while_loop(too_far, shorter, (one, x + p, fun(x + p), 0))
+        s, y = t * p, after - f
+        hy = inverse @ y
+        divisor = fnp.vdot(s, hy)
+        usable = fnp.abs(divisor) > float(finfo(x.dtype).eps) * fnp.vdot(s, s)
+        updated = inverse + fnp.outer(s - hy, s @ inverse) / fnp.where(usable, divisor, 1)
+        # where the direction was bad, the Jacobian is computed anew
+        fresh = (tries >= 12) | ~usable
+        inverse = lax.cond(fresh, lambda z: fnp.linalg.pinv(jacobian(z)), lambda _: updated, point)
+        step = fnp.linalg.norm(s) / fnp.maximum(fnp.linalg.norm(point), 1)
+        return point, after, inverse, step, count + 1 + tries, nit + 1
+
+    start = (x, fun(x), fnp.linalg.pinv(jacobian(x)), fnp.full((), math.inf, x.dtype), 1, 0)
+    x, f, _, _, count, nit = lax.while_loop(unfinished, improve, start)
+    return x, f, count, nit
+
+
+def fixed_point(func: Function, x0: ArrayLike, args: tuple[Any, ...] = (), xtol: float = 1e-8,
+                maxiter: int = 500, method: str = "del2") -> Array:
+    """x with `func(x, *args) = x`, near x0; NaN where it is not found within `maxiter` steps.
+
+    `method` is "del2", Steffensen's acceleration of each element, or "iteration". x is
+    differentiated by the implicit function theorem.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.optimize.fixed_point(ft.numpy.cos, 1.0)), 4)
+    0.7391
+    """
+    one_of("optimize.fixed_point", "method", method, ("del2", "iteration"))
+    of_args = with_args("fixed_point", func, args)
+    start = start_of("fixed_point", "x0", x0)
+    tolerance = at_least_eps(xtol, start.dtype)
+
+    def apply(x: Array) -> Array:
+        y = fnp.asarray(of_args(x)).astype(start.dtype)
+        if y.shape != start.shape:
+            raise ShapeError(f"functrans.scipy.optimize.fixed_point: func returns shape {y.shape}, "
+                             f"and x has {start.shape}.", where=user_source())
+        return y
+
+    def search(x: Array) -> tuple[Array, Any]:
+        def unfinished(state: Any) -> Any:
+            _, change, count = state
+            return (fnp.max(change) > tolerance) & (count < maxiter)
+
+        def improve(state: Any) -> Any:
+            x, _, count = state
+            y = apply(x)
+            if method == "del2":
+                z = apply(y)
+                bend = z - 2 * y + x
+                y = fnp.where(bend == 0, z, x - (y - x) ** 2 / fnp.where(bend == 0, 1, bend))
+            change = fnp.abs(y - x) / fnp.where(x == 0, 1, fnp.abs(x))
+            return y, change, count + 1
+
+        found, change, _ = lax.while_loop(unfinished, improve,
+                                          (x, fnp.full_like(x, math.inf), 0))
+        return found, fnp.max(change) <= tolerance
+
+    found, close = solution(lambda x: x - apply(x), start, search)
+    return fnp.where(close, found, math.nan)

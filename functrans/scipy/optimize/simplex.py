@@ -1,0 +1,79 @@
+"""Nelder and Mead's method, which needs no derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.transforms.vmap import vmap
+from functrans.typing import Array
+
+
+class Simplex(NamedTuple):
+    """Its corners, the lowest one first."""
+
+    points: Array
+    values: Array
+    nit: Array
+    nfev: Array
+
+
+def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any, maxiter: int,
+                adaptive: bool) -> tuple[Simplex, Array]:
+    """The simplex around a minimum, and whether it became small.
+
+    Source: Nelder and Mead, Computer Journal 7 (1965); for `adaptive` Gao and Han, Comput. Optim.
+    Appl. 51 (2012).
+    """
+    n = x.size
+    expand, contract, shrink = (1 + 2 / n, 0.75 - 1 / (2 * n), 1 - 1 / n) if adaptive \
+        else (2.0, 0.5, 0.5)
+    corners = fnp.where(x != 0, 1.05 * x, 0.00025)
+    points = fnp.concatenate([x[None], fnp.where(fnp.eye(n, dtype=bool), corners, x)])
+    start = _sorted(points, vmap(fun)(points), fnp.array(0), fnp.array(n + 1))
+
+    def is_small(s: Simplex) -> Array:
+        return (fnp.max(fnp.abs(s.points[1:] - s.points[0])) <= xatol) & (
+            fnp.max(fnp.abs(s.values[1:] - s.values[0])) <= fatol)
+
+    def unfinished(s: Simplex) -> Any:
+        return ~is_small(s) & (s.nit < maxiter)
+
+    def improve(s: Simplex) -> Simplex:
+        middle = fnp.mean(s.points[:-1], axis=0)
+        worst, away = s.points[-1], middle - s.points[-1]
+        reflected = middle + away
+        value = fun(reflected)
+        best, second, last = s.values[0], s.values[-2], s.values[-1]
+        # the one further point that the value of the reflected one asks for
+        farther = value < best
+        outside = ~farther & (value >= second) & (value < last)
+        inside = ~farther & (value >= second) & (value >= last)
+        factor = fnp.where(farther, expand, fnp.where(outside, contract, -contract))
+        other = middle + factor * away
+        tried = farther | outside | inside
+        other_value = lax.cond(tried, fun, lambda _: value, other)
+        take_other = (farther & (other_value < value)) | (outside & (other_value <= value)) | (
+            inside & (other_value < last))
+        shrinks = (outside | inside) & ~take_other
+        point = fnp.where(take_other, other, reflected)
+        replaced = s.points.at[-1].set(point)
+        values = s.values.at[-1].set(fnp.where(take_other, other_value, value))
+
+        def smaller(_: Any) -> tuple[Array, Array]:
+            points = s.points[0] + shrink * (s.points - s.points[0])
+            return points, s.values.at[1:].set(vmap(fun)(points[1:]))
+
+        points, values = lax.cond(shrinks, smaller, lambda _: (replaced, values), worst)
+        count = 1 + tried.astype(s.nfev.dtype) + n * shrinks.astype(s.nfev.dtype)
+        return _sorted(points, values, s.nit + 1, s.nfev + count)
+
+    end = lax.while_loop(unfinished, improve, start)
+    return end, is_small(end)
+
+
+def _sorted(points: Array, values: Array, nit: Array, nfev: Array) -> Simplex:
+    order = fnp.argsort(fnp.where(fnp.isnan(values), fnp.inf, values))
+    return Simplex(points[order], values[order], nit, nfev)

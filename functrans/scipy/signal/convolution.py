@@ -1,0 +1,247 @@
+"""Convolution and correlation of arrays of any rank: directly, by transforms, in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.core.dtypes import kind
+from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.source import user_source
+from functrans.numpy.common import axis_tuple, promote_dtypes
+from functrans.scipy.arguments import inexact, of_rank, one_of
+from functrans.scipy.fft.lengths import next_fast_len
+from functrans.typing import Array, ArrayLike, PrecisionLike
+
+Mode = Literal["full", "same", "valid"]
+MODES = ("full", "same", "valid")
+_PADDING = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap",
+            "symm": "symmetric", "symmetric": "symmetric"}
+
+
+def convolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str = "auto",
+             precision: PrecisionLike = None) -> Array:
+    """The convolution of two arrays of one rank, over all axes.
+
+    `mode` is "full" for all overlaps, "same" for as many as in1 has, about the middle, "valid" for
+    the complete ones. `method` is "direct" (also "auto") or "fft".
+    Raises ShapeError for arrays of two ranks, or where "valid" has no array within the other.
+
+    >>> import functrans as ft
+    >>> ft.scipy.signal.convolve(ft.numpy.array([1.0, 2.0]), ft.numpy.array([1.0, 1.0])).tolist()
+    [1.0, 3.0, 2.0]
+    """
+    one_of("signal.convolve", "method", method, ("auto", "direct", "fft"))
+    x, y = _operands("convolve", in1, in2, mode)
+    if method == "fft":
+        return fftconvolve(x, y, mode)
+    return _convolved(x, y, mode, precision)
+
+
+def correlate(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str = "auto",
+              precision: PrecisionLike = None) -> Array:
+    """The correlation of two arrays: in1 convolved with in2 reversed and conjugated.
+
+    See `convolve` for the arguments.
+
+    >>> import functrans as ft
+    >>> ft.scipy.signal.correlate(ft.numpy.array([1.0, 2.0]), ft.numpy.array([0.0, 1.0])).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    one_of("signal.correlate", "method", method, ("auto", "direct", "fft"))
+    x, y = _operands("correlate", in1, in2, mode)
+    y = fnp.flip(fnp.conj(y))
+    return fftconvolve(x, y, mode) if method == "fft" else _convolved(x, y, mode, precision)
+
+
+def convolve2d(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", boundary: str = "fill",
+               fillvalue: float = 0, precision: PrecisionLike = None) -> Array:
+    """The convolution of two matrices, in1 continued beyond its edges.
+
+    `boundary` is "fill" (with `fillvalue`), "wrap" or "symm". See `convolve` for `mode`.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.arange(4.0).reshape(2, 2)
+    >>> ft.scipy.signal.convolve2d(x, ft.numpy.ones((1, 2)), "same", "wrap").tolist()
+    [[1.0, 1.0], [5.0, 5.0]]
+    """
+    x, y = _operands("convolve2d", in1, in2, mode)
+    return _in_the_plane("convolve2d", x, y, mode, boundary, fillvalue, precision)
+
+
+def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", boundary: str = "fill",
+                fillvalue: float = 0, precision: PrecisionLike = None) -> Array:
+    """The correlation of two matrices; see `convolve2d`.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.arange(4.0).reshape(2, 2)
+    >>> ft.scipy.signal.correlate2d(x, ft.numpy.array([[0.0, 1.0]]), "same", "symm").tolist()
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+    x, y = _operands("correlate2d", in1, in2, mode)
+    # in reverse, so that the middle of an even number of places is that of SciPy
+    out = _in_the_plane("correlate2d", fnp.flip(x), fnp.conj(y), mode, boundary, fillvalue,
+                        precision)
+    return fnp.flip(out)
+
+
+def _in_the_plane(name: str, x: Array, y: Array, mode: str, boundary: str, fillvalue: Any,
+                  precision: PrecisionLike) -> Array:
+    of_rank(f"signal.{name}", "in1", x, 2)
+    one_of(f"signal.{name}", "boundary", boundary, tuple(_PADDING))
+    how = _PADDING[boundary]
+    if mode == "valid" or (how == "constant" and isinstance(fillvalue, (int, float))
+                           and fillvalue == 0):
+        return _convolved(x, y, mode, precision)
+    pads = [(n - 1, n - 1) for n in y.shape]
+    options = {"constant_values": fillvalue} if how == "constant" else {}
+    whole = _convolved(fnp.pad(x, pads, mode=how, **options), y, "valid", precision)
+    return whole if mode == "full" else centred(whole, x.shape)
+
+
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full",
+                axes: Sequence[int] | int | None = None) -> Array:
+    """The convolution of two arrays by Fourier transforms, over `axes` (all of them by default).
+
+    The other axes broadcast. See `convolve` for `mode`.
+
+    >>> import functrans as ft
+    >>> x = ft.scipy.signal.fftconvolve(ft.numpy.array([1.0, 2.0]), ft.numpy.array([1.0, 1.0]))
+    >>> x.round(4).tolist()
+    [1.0, 3.0, 2.0]
+    """
+    x, y, over = _with_axes("fftconvolve", in1, in2, mode, axes)
+    if not x.size or not y.size:
+        return fnp.zeros((0,), x.dtype)
+    sizes = [x.shape[a] + y.shape[a] - 1 for a in over]
+    lengths = [next_fast_len(n, real=kind(x.dtype) != "c") for n in sizes]
+    if not over:
+        return x * y
+    if kind(x.dtype) == "c":
+        out = fnp.fft.ifftn(fnp.fft.fftn(x, lengths, over) * fnp.fft.fftn(y, lengths, over),
+                            lengths, over)
+    else:
+        out = fnp.fft.irfftn(fnp.fft.rfftn(x, lengths, over) * fnp.fft.rfftn(y, lengths, over),
+                             lengths, over)
+    index = [slice(None)] * out.ndim
+    for a, n in zip(over, sizes):
+        index[a] = slice(0, n)
+    return _of_mode(out[tuple(index)], x, y, mode, over)
+
+
+def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full",
+               axes: Sequence[int] | int | None = None) -> Array:
+    """The convolution of a long array and a short one, in overlapping blocks of the long one.
+
+    Over one axis it takes transforms of about four times the size of the short array, over several
+    those of `fftconvolve`. See there for the arguments.
+
+    >>> import functrans as ft
+    >>> x = ft.scipy.signal.oaconvolve(ft.numpy.ones(500), ft.numpy.ones(3), "valid")
+    >>> x.shape, round(float(x[0]), 4)
+    ((498,), 3.0)
+    """
+    x, y, over = _with_axes("oaconvolve", in1, in2, mode, axes)
+    if len(over) != 1:
+        return fftconvolve(x, y, mode, over)
+    (a,) = over
+    long, short = (x, y) if x.shape[a] >= y.shape[a] else (y, x)
+    overlap = short.shape[a] - 1
+    block = next_fast_len(4 * (overlap + 1), real=True)
+    step = block - overlap
+    if long.shape[a] <= 2 * step:
+        return fftconvolve(x, y, mode, over)
+    long, short = fnp.moveaxis(long, a, -1), fnp.moveaxis(short, a, -1)
+    size = long.shape[-1] + overlap
+    count = -(-size // step)
+    padded = fnp.pad(long, [(0, 0)] * (long.ndim - 1) + [(0, count * step - long.shape[-1])])
+    blocks = padded.reshape(*long.shape[:-1], count, step)
+    parts = fftconvolve(blocks, short[..., None, :], "full", axes=-1)
+    # what a block has beyond its end is added to the next one
+    body, tail = parts[..., :step], parts[..., step:]
+    width = [(0, 0)] * (long.ndim - 1) + [(1, 0), (0, step - overlap)]
+    body = body + fnp.pad(tail[..., :-1, :], width)
+    out = body.reshape(*body.shape[:-2], count * step)[..., :size]
+    return _of_mode(fnp.moveaxis(out, -1, a), x, y, mode, over)
+
+
+def _with_axes(name: str, in1: ArrayLike, in2: ArrayLike, mode: str,
+               axes: Sequence[int] | int | None) -> tuple[Array, Array, list[int]]:
+    one_of(f"signal.{name}", "mode", mode, MODES)
+    x, y = inexact(in1, in2)
+    if x.ndim != y.ndim:
+        raise ShapeError(f"functrans.scipy.signal.{name}: in1 has shape {x.shape}, in2 {y.shape}.",
+                         where=user_source(), why="both have the same number of axes.",
+                         fix="x[:, None]")
+    over = sorted(axis_tuple(axes, x.ndim, name))
+    for a in range(x.ndim):
+        sizes = {x.shape[a], y.shape[a]}
+        if a not in over and len(sizes) == 2 and 1 not in sizes:
+            raise ShapeError(f"functrans.scipy.signal.{name}: in1 has shape {x.shape}, in2 "
+                             f"{y.shape}.", where=user_source(), why=f"axis {a} is not one of "
+                             "axes, where sizes agree or are 1.")
+    if mode == "valid":
+        x, y = _larger_first(name, x, y, over)
+    return x, y, over
+
+
+def _larger_first(name: str, x: Array, y: Array, over: Sequence[int]) -> tuple[Array, Array]:
+    if all(x.shape[a] >= y.shape[a] for a in over):
+        return x, y
+    if all(x.shape[a] <= y.shape[a] for a in over):
+        return y, x
+    raise ArgumentError(f"functrans.scipy.signal.{name}: mode is 'valid', and the shapes are "
+                        f"{x.shape} and {y.shape}.", where=user_source(),
+                        why="one array lies within the other along all axes.")
+
+
+def _operands(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
+    """Both arrays in one dtype; integers stay integers."""
+    one_of(f"signal.{name}", "mode", mode, MODES)
+    x, y = (fnp.asarray(v) for v in promote_dtypes(f"signal.{name}", fnp.asarray(in1),
+                                                   fnp.asarray(in2)))
+    if x.ndim != y.ndim:
+        raise ShapeError(f"functrans.scipy.signal.{name}: in1 has shape {x.shape}, in2 {y.shape}.",
+                         where=user_source(), why="both have the same number of axes.",
+                         fix="x[None] where an axis is missing")
+    if mode == "valid":
+        _larger_first(name, x, y, range(x.ndim))
+    if 0 in x.shape or 0 in y.shape:
+        raise ArgumentError(f"functrans.scipy.signal.{name} of an empty array.",
+                            where=user_source())
+    return x, y
+
+
+def _convolved(x: Array, y: Array, mode: str, precision: PrecisionLike) -> Array:
+    """The sum of products, over all axes."""
+    if not x.ndim:
+        return x * y
+    first = x.shape
+    if math.prod(x.shape) < math.prod(y.shape) and (
+            mode != "valid" or all(a <= b for a, b in zip(x.shape, y.shape))):
+        x, y = y, x  # the smaller one is the kernel
+    if mode == "valid" and all(a <= b for a, b in zip(x.shape, y.shape)):
+        x, y = y, x
+    pads = [(0, 0) if mode == "valid" else (n - 1, n - 1) for n in y.shape]
+    out = lax.conv_general_dilated(x[None, None], fnp.flip(y)[None, None], (1,) * x.ndim, pads,
+                                   precision=precision)[0, 0]
+    return centred(out, first) if mode == "same" else out
+
+
+def _of_mode(out: Array, x: Array, y: Array, mode: str, over: Sequence[int]) -> Array:
+    """The part of a full convolution that mode asks for."""
+    if mode == "full":
+        return out
+    shape = list(out.shape)
+    for a in over:
+        shape[a] = x.shape[a] if mode == "same" else x.shape[a] - y.shape[a] + 1
+    return centred(out, shape)
+
+
+def centred(x: Array, shape: Sequence[int]) -> Array:
+    """The middle of x."""
+    starts = [(n - m) // 2 for n, m in zip(x.shape, shape)]
+    return x[tuple(slice(s, s + m) for s, m in zip(starts, shape))]
