@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         experimental,
         export,
         flatten_util,
+        image,
         mixed_precision,
         nn,
         ops,
@@ -110,8 +111,9 @@ __all__ = [
     "disable_jit", "dlpack", "draw", "dtypes", "effects_barrier", "enable_x64",
     "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
     "explain_retrace", "export", "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian",
-    "host_count", "host_id", "host_ids", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev",
-    "jit", "jvp", "lax", "linear_transpose", "linearize", "local_device_count", "local_devices",
+    "host_count", "host_id", "host_ids", "hvp", "image", "io_callback", "jacfwd", "jacobian",
+    "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "local_device_count",
+    "local_devices",
     "lower", "make_array_from_callback", "make_array_from_process_local_data",
     "make_array_from_single_device_arrays", "make_jaxpr", "mixed_precision", "named_call",
     "named_scope", "nn", "numpy", "ops", "optim", "per_sample", "print_environment_info",
@@ -123,8 +125,8 @@ __all__ = [
 publish(globals(), [name for name in __all__ if name in globals()])
 
 _LAZY = ("checkpoint_policies", "custom_batching", "errors", "experimental", "export",
-         "flatten_util", "mixed_precision", "nn", "ops", "optim", "per_sample", "quantize",
-         "random", "scipy", "test_util", "weights")
+         "flatten_util", "image", "mixed_precision", "nn", "ops", "optim", "per_sample",
+         "quantize", "random", "scipy", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 
 

@@ -13,7 +13,8 @@ import functrans
 
 _FOLDERS = ("functrans.core", "functrans.transforms", "functrans.primitives", "functrans.lowering",
             "functrans.numpy", "functrans.lax", "functrans.random", "functrans.nn",
-            "functrans.scipy", "functrans.per_sample", "functrans.inspect", "functrans.export")
+            "functrans.scipy", "functrans.image", "functrans.experimental",
+            "functrans.per_sample", "functrans.inspect", "functrans.export")
 
 
 def _modules() -> Iterator[str]:

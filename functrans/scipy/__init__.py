@@ -8,9 +8,23 @@ from typing import TYPE_CHECKING, Any
 from functrans.core.errors import missing_attribute
 
 if TYPE_CHECKING:
-    from functrans.scipy import fft, linalg, signal, sparse, special, stats
+    from functrans.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
 
-__all__ = ["fft", "linalg", "signal", "sparse", "special", "stats"]
+__all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+           "sparse", "spatial", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,10 @@
 """Discrete cosine and sine transforms of types 1 to 4, by Fourier transforms of complex numbers.
 
-Unscaled, with N the number of points: type 2 is 2 sum x[n] cos(pi k (2n+1) / 2N) (sine: k+1), type 3
-its transpose with the first (sine: last) point counted once, types 1 and 4 their own transposes.
-`norm` is "backward" (the inverse is divided by 2N; 2(N-1) for cosines of type 1, 2(N+1) for sines of
-it), "forward" or "ortho". With `orthogonalize`, which "ortho" implies, the end points of types 1 to
-3 are scaled so that the matrix is orthogonal.
+Unscaled, with N the number of points: type 2 is 2 sum x[n] cos(pi k (2n+1) / 2N) (sine: k+1), type
+3 its transpose with the first (sine: last) point counted once, types 1 and 4 their own transposes.
+`norm` is "backward" (the inverse is divided by 2N; 2(N-1) for cosines of type 1, 2(N+1) for sines
+of it), "forward" or "ortho". With `orthogonalize`, which "ortho" implies, the end points of types 1
+to 3 are scaled so that the matrix is orthogonal.
 """
 
 from __future__ import annotations

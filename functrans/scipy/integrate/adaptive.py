@@ -18,7 +18,7 @@ from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.numpy.common import is_traced
+from functrans.numpy.common import converted, is_traced
 from functrans.scipy.arguments import inexact, known_size, refused
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.transforms.flat import check_callable
@@ -173,7 +173,7 @@ def _breaks(points: Sequence[float] | None, low: Array, high: Array, left_open: 
     if left_open or right_open:
         raise ArgumentError("functrans.scipy.integrate.quad: points, and an infinite limit.",
                             where=user_source(), fix="the sum of two integrals")
-    values = [fnp.clip(fnp.asarray(p).astype(low.dtype), fnp.minimum(low, high),
+    values = [fnp.clip(converted("scipy.integrate.quad", p, low.dtype), fnp.minimum(low, high),
                        fnp.maximum(low, high)) for p in points]
     ordered = fnp.sort(fnp.stack(values)) if values else fnp.zeros(0)
     ordered = fnp.where(low <= high, ordered, ordered[::-1])

@@ -12,8 +12,9 @@ from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.experimental.ode import odeint as solve_with_adjoint
+from functrans.numpy.common import converted
 from functrans.scipy.arguments import inexact, of_rank, one_of, refused
+from functrans.scipy.integrate.adjoint import odeint as solve_with_adjoint
 from functrans.scipy.integrate.radau import solve_radau
 from functrans.scipy.integrate.steps import Tolerance, solve
 from functrans.scipy.integrate.tableaus import DOP853, RK23, RK45, Tableau
@@ -76,10 +77,10 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str =
     else:
         at = of_rank("integrate.solve_ivp", "t_eval", inexact(t_eval)[0], 1).astype(t0.dtype)
         times = fnp.concatenate([t0[None], at, t1[None]])
-    longest = fnp.asarray(max_step).astype(t0.dtype)
-    tolerance = Tolerance(fnp.maximum(fnp.asarray(rtol).astype(t0.dtype),
+    longest = converted("scipy.integrate", max_step, t0.dtype)
+    tolerance = Tolerance(fnp.maximum(converted("scipy.integrate", rtol, t0.dtype),
                                       100 * float(finfo(t0.dtype).eps)),
-                          fnp.asarray(atol).astype(t0.dtype))
+                          converted("scipy.integrate", atol, t0.dtype))
     if method == "Radau":
         slopes = None if jac is None else lambda t, y: jac(t, y, *more)
         values, ended, evaluations = solve_radau(slope, slopes, y, times, tolerance, longest,

@@ -16,6 +16,7 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
+from functrans.numpy.common import converted
 from functrans.scipy.integrate.steps import (
     GROW,
     SAFETY,
@@ -44,7 +45,7 @@ class _State(NamedTuple):
     before: Array
     y_before: Array
     stages: Array
-    count: Array
+    steps: Array
     evaluations: Array
     rejected: Array
 
@@ -120,7 +121,7 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
             return fnp.where(accepted, new, old)
 
         return _State(take(t, s.t), take(y, s.y), size.astype(s.h.dtype), take(s.t, s.before),
-                      take(s.y, s.y_before), take(z, s.stages), s.count + 1,
+                      take(s.y, s.y_before), take(z, s.stages), s.steps + 1,
                       s.evaluations + 3 * count + 5, ~accepted)
 
     def _differentiable(z: Array, t: Array, y: Array, h: Array) -> Array:
@@ -133,9 +134,9 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
     def advance(s: _State, target: Array) -> tuple[_State, Array]:
         least = 10 * eps
         s = lax.while_loop(
-            lambda s: (sign * (target - s.t) > 0) & (s.count < limit) & (
+            lambda s: (sign * (target - s.t) > 0) & (s.steps < limit) & (
                 s.h > least * fnp.abs(s.t)) & fnp.isfinite(s.h),
-            lambda s: improve(s, target), s._replace(count=fnp.array(0)))
+            lambda s: improve(s, target), s._replace(steps=fnp.array(0)))
         # the polynomial through the beginning and the three stages
         width = s.t - s.before
         x = fnp.where(width == 0, 1, (target - s.before) / fnp.where(width == 0, 1, width))
@@ -152,7 +153,7 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
 
     f = fun(t, y)
     h = first_step(fun, t, y, f, sign, 3, tolerance, fnp.minimum(longest, fnp.abs(end - t))) \
-        if first is None else fnp.abs(fnp.asarray(first)).astype(t.dtype)
+        if first is None else fnp.abs(converted("scipy.integrate", first, t.dtype))
     begin = _State(t, y, h, t, y, fnp.zeros((3, n), y.dtype), fnp.array(0), fnp.array(2),
                    fnp.array(False))
     state, values = lax.scan(advance, begin, times[1:])

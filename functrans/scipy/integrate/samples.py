@@ -5,7 +5,7 @@ from __future__ import annotations
 from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.numpy.common import axis_index
+from functrans.numpy.common import axis_index, converted
 from functrans.scipy.arguments import inexact
 from functrans.typing import Array, ArrayLike
 
@@ -43,7 +43,7 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     data (2017).
 
     >>> import functrans as ft
-    >>> float(ft.scipy.integrate.simpson(ft.numpy.arange(3.0) ** 2).round(4))
+    >>> round(float(ft.scipy.integrate.simpson(ft.numpy.arange(3.0) ** 2)), 4)
     2.6667
     """
     v, steps, _ = _samples("simpson", y, x, dx, axis)
@@ -77,8 +77,8 @@ def cumulative_simpson(y: ArrayLike, *, x: ArrayLike | None = None, dx: ArrayLik
     """The integrals from the first sample to each later one by parabolas through three samples.
 
     >>> import functrans as ft
-    >>> ft.scipy.integrate.cumulative_simpson(ft.numpy.arange(3.0) ** 2).round(4).tolist()
-    [0.3333, 2.6667]
+    >>> print(ft.scipy.integrate.cumulative_simpson(ft.numpy.arange(3.0) ** 2).round(4))
+    [0.3333 2.6667]
     """
     v, steps, axis = _samples("cumulative_simpson", y, x, dx, axis)
     size = v.shape[-1]
@@ -159,11 +159,8 @@ def _summed(parts: Array, initial: ArrayLike | None, axis: int, added: bool) -> 
     """Running sums, after `initial`, which Simpson's are added to as well."""
     out = fnp.cumsum(parts, axis=-1)
     if initial is not None:
-        first = fnp.asarray(initial).astype(out.dtype)
-        if first.ndim:
-            first = fnp.moveaxis(first, axis, -1)
-        else:
-            first = first[None]
+        first = converted("scipy.integrate", initial, out.dtype)
+        first = fnp.moveaxis(first, axis, -1) if first.ndim else first[None]
         first = fnp.broadcast_to(first, (*out.shape[:-1], 1))
         out = fnp.concatenate([first, out + first if added else out], axis=-1)
     return fnp.moveaxis(out, -1, axis)

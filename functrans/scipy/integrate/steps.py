@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
+from functrans.numpy.common import converted
 from functrans.scipy.integrate.tableaus import Tableau
 from functrans.typing import Array
 
@@ -45,7 +46,7 @@ class Walk(NamedTuple):
     y_before: Array
     h_before: Array
     slopes: Array
-    count: Array
+    steps: Array
     evaluations: Array
     rejected: Array
 
@@ -85,7 +86,7 @@ def walk_to(fun: Derivative, tableau: Tableau, walk: Walk, target: Array, end: A
 
     def unfinished(s: Walk) -> Any:
         too_small = s.h <= least * fnp.abs(s.t)
-        return (sign * (target - s.t) > 0) & (s.count < limit) & ~too_small & fnp.isfinite(s.h)
+        return (sign * (target - s.t) > 0) & (s.steps < limit) & ~too_small & fnp.isfinite(s.h)
 
     def improve(s: Walk) -> Walk:
         left = sign * (stop - s.t)
@@ -110,10 +111,10 @@ def walk_to(fun: Derivative, tableau: Tableau, walk: Walk, target: Array, end: A
 
         return Walk(take(t, s.t), take(y, s.y), take(f, s.f), size.astype(s.h.dtype),
                     take(s.t, s.before), take(s.y, s.y_before), take(h, s.h_before),
-                    take(slopes, s.slopes), s.count + 1, s.evaluations + len(tableau.c),
+                    take(slopes, s.slopes), s.steps + 1, s.evaluations + len(tableau.c),
                     ~accepted)
 
-    return lax.while_loop(unfinished, improve, walk._replace(count=fnp.array(0)))
+    return lax.while_loop(unfinished, improve, walk._replace(steps=fnp.array(0)))
 
 
 def step(fun: Derivative, tableau: Tableau, t: Array, y: Array, f: Array, h: Array,
@@ -167,7 +168,7 @@ def solve(fun: Derivative, tableau: Tableau, y: Array, times: Array, tolerance: 
         h = first_step(fun, t, y, f, sign, tableau.order, tolerance, fnp.minimum(
             longest, fnp.abs(end - t)))
     else:
-        h = fnp.abs(fnp.asarray(first)).astype(t.dtype)
+        h = fnp.abs(converted("scipy.integrate", first, t.dtype))
 
     def advance(walk: Walk, target: Array) -> tuple[Walk, Array]:
         walk = walk_to(fun, tableau, walk, target, end, sign, tolerance, longest, limit)

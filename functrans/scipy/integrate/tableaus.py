@@ -27,7 +27,7 @@ RK23 = Tableau(
     np.array([0, 1 / 2, 3 / 4]), (np.array([5 / 72, -1 / 12, -1 / 9, 1 / 8]),),
     np.array([[1, -4 / 3, 5 / 9], [0, 1, -2 / 3], [0, 4 / 3, -8 / 9], [0, -1, 1]]), 2)
 
-# Dormand and Prince, J. Comput. Appl. Math. 6 (1980); within a step Shampine, Math. Comp. 46 (1986)
+# Dormand and Prince, J. Comput. Appl. Math. 6 (1980); within a step Shampine, Math. Comp. 46
 RK45 = Tableau(
     np.array([
         [0, 0, 0, 0, 0, 0], [1 / 5, 0, 0, 0, 0, 0], [3 / 40, 9 / 40, 0, 0, 0, 0],
@@ -46,7 +46,7 @@ RK45 = Tableau(
         [0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844],
         [0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423]]), 4)
 
-# Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), the rows of the lower
+# Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), rows of the lower
 # triangle one after the other
 _ROWS = [
     0.05260015195876773, 0.0197250569845379, 0.0591751709536137, 0.02958758547680685, 0,

@@ -188,7 +188,8 @@ def conjugate_gradients(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int
     """Directions by Polak and Ribiere, with a restart where they would not descend."""
     def direction(state: Minimum) -> Array:
         last, beta = state.memory
-        return beta * last - state.gradient
+        found: Array = beta * last - state.gradient
+        return found
 
     def remember(memory: Any, s: Array, y: Array, state: Minimum) -> Any:
         after = state.gradient + y

@@ -10,6 +10,7 @@ from functrans import numpy as fnp
 from functrans.core.dtypes import finfo, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.numpy.common import converted
 from functrans.scipy.arguments import inexact
 from functrans.scipy.sparse.linalg import gmres
 from functrans.transforms.flat import check_callable
@@ -72,7 +73,8 @@ def scalar_value(name: str, fun: Function, x: Array) -> Array:
 
 def at_least_eps(tolerance: Any, dtype: Any, times: float = 4.0) -> Any:
     """A relative tolerance that numbers of a dtype can meet."""
-    return fnp.maximum(fnp.asarray(tolerance).astype(dtype), times * float(finfo(dtype).eps))
+    least = times * float(finfo(dtype).eps)
+    return fnp.maximum(converted("scipy.optimize", tolerance, dtype), least)
 
 
 def option(name: str, options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

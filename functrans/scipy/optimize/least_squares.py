@@ -93,7 +93,7 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
     lower, upper = limits_of(bounds, x)
     if x_scale is None or isinstance(x_scale, str):
         one_of("optimize.least_squares", "x_scale", x_scale, (None, "jac"))
-        scale = None if x_scale is None else "jac"
+        scale: Any = None if x_scale is None else "jac"
     else:
         scale = fnp.broadcast_to(inexact(x_scale)[0], x.shape).astype(x.dtype)
     limit = 100 * x.size if max_nfev is None else int(max_nfev)
@@ -130,7 +130,8 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
     tiny = float(finfo(x.dtype).tiny)
 
     def cost(f: Array) -> Array:
-        return 0.5 * fnp.sum(rho(f * f)[0])
+        total: Array = 0.5 * fnp.sum(rho(f * f)[0])
+        return total
 
     def weighted(f: Array, jac: Array) -> tuple[Array, Array]:
         """Residuals and Jacobian whose squares have the gradient of the loss: Triggs et al."""
@@ -139,7 +140,7 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
         weight = fnp.sqrt(fnp.maximum(curved, float(finfo(x.dtype).eps)))
         return f * first / weight, jac * weight[:, None]
 
-    def held(z: Array, slope: Array) -> Array:
+    def held(z: Array, slope: Array) -> Any:
         return ((z <= lower) & (slope > 0)) | ((z >= upper) & (slope < 0))
 
     def unfinished(s: Fit) -> Any:
@@ -255,7 +256,7 @@ def curve_fit(f: Function, xdata: ArrayLike, ydata: ArrayLike, p0: ArrayLike | N
     shape: Any = None
     root: Any = None
     if sigma is not None:
-        (shape,) = inexact(sigma)
+        shape, _ = inexact(sigma, y)
         if shape.ndim == 2:
             root = fnp.linalg.cholesky(shape)
         elif shape.shape not in (y.shape, ()):

@@ -12,6 +12,7 @@ from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.numpy.common import converted
 from functrans.scipy.arguments import one_of
 from functrans.scipy.optimize.descent import (
     Minimum,
@@ -158,9 +159,8 @@ def limits_of(bounds: Any, x: Array) -> tuple[Array, Array]:
                          fix="bounds=(lower, upper), or a pair for each variable")
     found = []
     for side, none in zip(sides, (-math.inf, math.inf)):
-        if isinstance(side, list):
-            side = fnp.stack([fnp.asarray(none if v is None else v).astype(x.dtype)
-                              for v in side])
-        side = fnp.asarray(none if side is None else side).astype(x.dtype)
-        found.append(fnp.broadcast_to(side.reshape(-1) if side.ndim else side, x.shape))
+        given = side if isinstance(side, list) else [side]
+        values = [converted("scipy.optimize", none if v is None else v, x.dtype) for v in given]
+        limit = fnp.stack(values) if isinstance(side, list) else values[0]
+        found.append(fnp.broadcast_to(limit.reshape(-1) if limit.ndim else limit, x.shape))
     return found[0], found[1]

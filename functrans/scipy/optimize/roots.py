@@ -51,8 +51,8 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
     def value(z: Array) -> Array:
         f = fnp.asarray(of_args(z.reshape(shape)))
         if f.size != x.size:
-            raise ShapeError(f"functrans.scipy.optimize.root: the function returns shape {f.shape}, "
-                             f"and x has {shape}.", where=user_source(),
+            raise ShapeError(f"functrans.scipy.optimize.root: the function returns shape "
+                             f"{f.shape}, and x has {shape}.", where=user_source(),
                              why="there are as many equations as unknowns.",
                              fix="functrans.scipy.optimize.least_squares")
         return f.reshape(-1).astype(x.dtype)

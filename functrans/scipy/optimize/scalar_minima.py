@@ -69,7 +69,7 @@ def minimize_scalar(fun: Function, bracket: Any = None, bounds: Any = None,
     eps = float(finfo(points[0].dtype).eps)
     tolerance = known[name]
 
-    def search(x: Array) -> tuple[Array, Any]:
+    def search(x: Array) -> Any:
         if how == "bounded":
             absolute = 1e-5 if tolerance is None else tolerance
             return _brent(value, points[0], points[1], None, math.sqrt(eps), absolute / 3,

@@ -10,7 +10,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, ConcretizationError
 from functrans.core.source import user_source
-from functrans.numpy.common import is_traced
+from functrans.numpy.common import converted, is_traced
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.optimize.implicit import (
     Function,
@@ -139,7 +139,7 @@ def _value(found: ScalarRootResults, full_output: bool) -> Any:
 
 def _tolerances(known: dict[str, Any], dtype: Any) -> tuple[Any, Any]:
     xtol = 2e-12 if known["xtol"] is None else known["xtol"]
-    return fnp.asarray(xtol).astype(dtype), at_least_eps(
+    return converted("scipy.optimize", xtol, dtype), at_least_eps(
         0.0 if known["rtol"] is None else known["rtol"], dtype)
 
 
@@ -165,7 +165,8 @@ def _in_bracket(how: str, fun: Function, a: ArrayLike, b: ArrayLike, known: dict
                                 fix="a wider bracket, or method='newton' with x0")
 
     def search(start: Array) -> tuple[Array, Any]:
-        return _SEARCHES[how](value, a, b, xtol, rtol, limit)
+        found: tuple[Array, Any] = _SEARCHES[how](value, a, b, xtol, rtol, limit)
+        return found
 
     root, (count, calls, converged) = solution(value, a, search)
     return ScalarRootResults(root, count, calls, converged)
@@ -198,7 +199,8 @@ def _brent(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) ->
     fa, fb = f(a), f(b)
 
     def delta(x: Array) -> Array:
-        return (xtol + rtol * fnp.abs(x)) / 2
+        found: Array = (xtol + rtol * fnp.abs(x)) / 2
+        return found
 
     def unfinished(state: Any) -> Any:
         _, now, blk, _, fnow, _, _, _, count = state

@@ -34,9 +34,9 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
     points = fnp.concatenate([x[None], fnp.where(fnp.eye(n, dtype=bool), corners, x)])
     start = _sorted(points, vmap(fun)(points), fnp.array(0), fnp.array(n + 1))
 
-    def is_small(s: Simplex) -> Array:
-        return (fnp.max(fnp.abs(s.points[1:] - s.points[0])) <= xatol) & (
-            fnp.max(fnp.abs(s.values[1:] - s.values[0])) <= fatol)
+    def is_small(s: Simplex) -> Any:
+        near = fnp.max(fnp.abs(s.points[1:] - s.points[0])) <= xatol
+        return near & (fnp.max(fnp.abs(s.values[1:] - s.values[0])) <= fatol)
 
     def unfinished(s: Simplex) -> Any:
         return ~is_small(s) & (s.nit < maxiter)

@@ -1,4 +1,4 @@
-"""Signals: convolution, filters, spectra, windows and resampling, with the names of scipy.signal."""
+"""Convolution, filters, spectra, windows and resampling, with the names of scipy.signal."""
 
 from functrans.core.errors import publish
 from functrans.scipy.signal import windows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear",
     `bp` are points at which another line begins. Raises ArgumentError for points out of range.
 
     >>> import functrans as ft
-    >>> ft.scipy.signal.detrend(ft.numpy.array([1.0, 3.0, 5.0])).tolist()
-    [0.0, 0.0, 0.0]
+    >>> x = ft.scipy.signal.detrend(ft.numpy.array([1.0, 3.0, 5.0, 6.0]))
+    >>> print(x.round(2))
+    [-0.2  0.1  0.4 -0.3]
     """
     if overwrite_data is not None:
         raise ArgumentError("functrans.scipy.signal.detrend does not take overwrite_data.",
@@ -39,7 +41,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear",
     if points[0] < 0 or points[-1] > size:
         raise ArgumentError(f"functrans.scipy.signal.detrend: bp is {bp}.", where=user_source(),
                             why=f"there are {size} points.")
-    parts = [_straight(slice_axis(x, a, b, axis), axis) for a, b in zip(points, points[1:])]
+    parts = [_straight(slice_axis(x, a, b, axis), axis) for a, b in pairwise(points)]
     return parts[0] if len(parts) == 1 else fnp.concatenate(parts, axis=axis)
 
 
@@ -49,7 +51,7 @@ def _straight(x: Array, axis: int) -> Array:
     x = x - fnp.mean(x, axis=axis, keepdims=True)
     if size < 2:
         return x
-    t = np.arange(size) - (size - 1) / 2
-    t = fnp.asarray(t / np.linalg.norm(t)).astype(x.real.dtype)
+    places = np.arange(size) - (size - 1) / 2
+    t = fnp.asarray(places / np.linalg.norm(places)).astype(x.real.dtype)
     t = t.reshape(*(size if a == axis else 1 for a in range(x.ndim)))
     return x - t * fnp.sum(x * t, axis=axis, keepdims=True)

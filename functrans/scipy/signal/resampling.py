@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from functrans.typing import Array, ArrayLike
 
 _MODES = {"constant": "constant", "symmetric": "symmetric", "reflect": "reflect", "edge": "edge",
           "wrap": "wrap", "line": "line", "smooth": "smooth"}
-_LEVELS = {"mean": fnp.mean, "median": fnp.median, "maximum": fnp.max, "minimum": fnp.min}
+_LEVELS: dict[str, Callable[..., Array]] = {
+    "mean": fnp.mean, "median": fnp.median, "maximum": fnp.max, "minimum": fnp.min}
 
 
 def resample(x: ArrayLike, num: int, t: ArrayLike | None = None, axis: int = 0,
@@ -226,14 +227,14 @@ def decimate(x: ArrayLike, q: int, n: int | None = None, ftype: str = "iir", axi
         if zero_phase:
             return resample_poly(v, 1, q, axis, fnp.asarray(taps).astype(v.dtype))
         size = v.shape[axis]
-        out = _polyphase(fnp.asarray(taps).astype(v.dtype), v, 1, q, axis, "constant", 0)
-        return slice_axis(out, 0, -(-size // q), axis)
+        found = _polyphase(fnp.asarray(taps).astype(v.dtype), v, 1, q, axis, "constant", 0)
+        return slice_axis(found, 0, -(-size // q), axis)
     sos = fnp.asarray(sections_of_cheby1(8 if n is None else n, 0.05, 0.8 / q)).astype(v.dtype)
-    out = sosfiltfilt(sos, v, axis) if zero_phase else sosfilt(sos, v, axis)
-    assert not isinstance(out, tuple)
+    out: Any = sosfiltfilt(sos, v, axis) if zero_phase else sosfilt(sos, v, axis)
     index: list[Any] = [slice(None)] * v.ndim
     index[axis] = slice(None, None, q)
-    return out[tuple(index)]
+    every: Array = out[tuple(index)]
+    return every
 
 
 def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:

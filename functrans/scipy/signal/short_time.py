@@ -102,7 +102,7 @@ def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: in
     scale = fnp.abs(fnp.sum(weights)) if scaling == "spectrum" \
         else fnp.sqrt(fs * fnp.sum(weights**2)).astype(weights.dtype)
     x = overlap_add(pieces[..., :size] * (weights * scale), cut.step)
-    norm = overlap_add(fnp.broadcast_to(weights**2, pieces.shape[-2:-1] + (size,)), cut.step)
+    norm = overlap_add(fnp.broadcast_to(weights**2, (pieces.shape[-2], size)), cut.step)
     if boundary:
         stop = x.shape[-1] - size // 2
         x, norm = x[..., size // 2:stop], norm[size // 2:stop]

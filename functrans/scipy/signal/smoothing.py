@@ -28,8 +28,8 @@ def savgol_coeffs(window_length: int, polyorder: int, deriv: int = 0, delta: flo
     through `window_length` points that are `delta` apart; `use` is "conv" or "dot".
 
     >>> import functrans as ft
-    >>> ft.scipy.signal.savgol_coeffs(3, 1).round(4).tolist()
-    [0.3333, 0.3333, 0.3333]
+    >>> print(ft.scipy.signal.savgol_coeffs(3, 1).round(4))
+    [0.3333 0.3333 0.3333]
     """
     values = _polynomial_taps(window_length, polyorder, deriv, delta, pos, use)
     return fnp.asarray(values).astype(default_float())
@@ -53,7 +53,7 @@ def _polynomial_taps(window_length: int, polyorder: int, deriv: int, delta: floa
     x = np.arange(size) - middle
     taps = np.linalg.pinv(np.vander(x, order + 1, increasing=True))[deriv]
     taps = taps * float(np.prod(np.arange(1, deriv + 1))) / delta**deriv
-    return taps[::-1] if use == "conv" else taps
+    return np.asarray(taps[::-1] if use == "conv" else taps)
 
 
 def savgol_filter(x: ArrayLike, window_length: int, polyorder: int, deriv: int = 0,

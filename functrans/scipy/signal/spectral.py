@@ -164,8 +164,8 @@ def spectrogram(x: ArrayLike, fs: ArrayLike = 1.0, window: Any = ("tukey", 0.25)
                 ) -> tuple[Array, Array, Array]:
     """Frequencies, the times of the segments' middles, and the spectra of the segments.
 
-    `mode` is "psd" (density), "complex" (as in `stft`), "magnitude", "angle" or "phase" (unwrapped).
-    An eighth of a segment overlaps by default. See `csd` for the other arguments.
+    `mode` is "psd" (density), "complex" (as in `stft`), "magnitude", "angle" or "phase", which is
+    unwrapped. An eighth of a segment overlaps by default. See `csd` for the other arguments.
 
     >>> import functrans as ft
     >>> f, t, s = ft.scipy.signal.spectrogram(ft.numpy.ones(64), nperseg=16)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
 from functrans import numpy as fnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError, ShapeError, shown
@@ -71,9 +73,8 @@ def _unknown(window: Any) -> ArgumentError:
 def segment_window(name: str, window: Window, size: int | None, length: int,
                    default: int = 256) -> tuple[Any, int]:
     """A window and its size, which an array says itself and a name gets of `size`."""
-    if isinstance(window, ARRAYS) or (hasattr(window, "__array__") and fnp.ndim(window)):
-        values = fnp.asarray(window)
-    elif isinstance(window, (list, tuple)) and not isinstance(window[0], str):
+    is_sequence = isinstance(window, (list, tuple)) and not isinstance(window[0], str)
+    if isinstance(window, (*ARRAYS, np.ndarray)) or is_sequence:
         values = fnp.asarray(window)
     else:
         points = default if size is None else known_size(f"signal.{name}", "nperseg", size)

@@ -1,0 +1,8 @@
+"""Clusters of observations, with the names of scipy.cluster."""
+
+from functrans.core.errors import explain_missing_names
+from functrans.scipy.cluster import vq
+
+__all__ = ["vq"]
+
+explain_missing_names(globals())

@@ -1,0 +1,298 @@
+"""Distances between vectors: of two, of all pairs of two sets, and of all pairs within one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.core.errors import ArgumentError, ShapeError, publish, shown
+from functrans.core.source import user_source
+from functrans.scipy.arguments import inexact, of_rank, real
+from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike
+
+__all__ = ["braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine",
+           "euclidean", "hamming", "jaccard", "jensenshannon", "mahalanobis", "minkowski", "pdist",
+           "seuclidean", "sqeuclidean", "squareform"]
+
+
+def _root(x: Array) -> Array:
+    """The root, whose derivative at 0 is 0: that of a distance where there is none."""
+    return fnp.where(x > 0, fnp.sqrt(fnp.where(x > 0, x, 1)), 0)
+
+
+def _ratio(x: Array, y: Array) -> Array:
+    """x / y, and 0 where both are 0."""
+    return fnp.where(y == 0, 0, x / fnp.where(y == 0, 1, y))
+
+
+def _pair(name: str, u: ArrayLike, v: ArrayLike, *more: Any) -> list[Array]:
+    found = real(f"spatial.distance.{name}", u, v, *more)
+    for x in found[:2]:
+        of_rank(f"spatial.distance.{name}", "a point", x, 1)
+    if found[0].shape != found[1].shape:
+        raise ShapeError(f"functrans.scipy.spatial.distance.{name}: the points have shapes "
+                         f"{found[0].shape} and {found[1].shape}.", where=user_source())
+    return found
+
+
+def _weights(like: Array, w: ArrayLike | None) -> Array:
+    return fnp.ones_like(like) if w is None else inexact(w)[0].astype(like.dtype)
+
+
+def sqeuclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """sum w (u - v)**2.
+
+    >>> float(sqeuclidean([0.0, 3.0], [4.0, 0.0]))
+    25.0
+    """
+    x, y = _pair("sqeuclidean", u, v)
+    return fnp.sum(_weights(x, w) * (x - y) ** 2)
+
+
+def euclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """The root of sum w (u - v)**2; its derivative between equal points is 0.
+
+    >>> float(euclidean([0.0, 3.0], [4.0, 0.0]))
+    5.0
+    """
+    return _root(sqeuclidean(u, v, w))
+
+
+def seuclidean(u: ArrayLike, v: ArrayLike, V: ArrayLike) -> Array:
+    """The Euclidean distance with variances V of the components.
+
+    >>> float(seuclidean([0.0, 3.0], [4.0, 0.0], [1.0, 1.0]))
+    5.0
+    """
+    x, y, variances = _pair("seuclidean", u, v, V)
+    return _root(fnp.sum((x - y) ** 2 / variances))
+
+
+def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
+    """The root of (u - v) VI (u - v), with the inverse VI of a covariance.
+
+    >>> float(mahalanobis([0.0, 3.0], [4.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]))
+    5.0
+    """
+    x, y, inverse = _pair("mahalanobis", u, v, VI)
+    return _root((x - y) @ inverse @ (x - y))
+
+
+def cityblock(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """sum w |u - v|.
+
+    >>> float(cityblock([0.0, 3.0], [4.0, 0.0]))
+    7.0
+    """
+    x, y = _pair("cityblock", u, v)
+    return fnp.sum(_weights(x, w) * fnp.abs(x - y))
+
+
+def chebyshev(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """The largest |u - v|, among those with a weight above 0.
+
+    >>> float(chebyshev([0.0, 3.0], [4.0, 0.0]))
+    4.0
+    """
+    x, y = _pair("chebyshev", u, v)
+    return fnp.max(fnp.where(_weights(x, w) > 0, fnp.abs(x - y), 0))
+
+
+def minkowski(u: ArrayLike, v: ArrayLike, p: ArrayLike = 2, w: ArrayLike | None = None) -> Array:
+    """(sum w |u - v|**p)**(1 / p).
+
+    >>> float(minkowski([0.0, 3.0], [4.0, 0.0], 1))
+    7.0
+    """
+    x, y, order = _pair("minkowski", u, v, p)
+    if isinstance(p, (int, float)) and np.isinf(p):
+        return chebyshev(x, y, w)
+    distance = fnp.abs(x - y)
+    some = distance > 0
+    total = fnp.sum(_weights(x, w) * fnp.where(some, fnp.where(some, distance, 1) ** order, 0))
+    return fnp.where(total > 0, fnp.where(total > 0, total, 1) ** (1 / order), 0)
+
+
+def correlation(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, centered: bool = True
+                ) -> Array:
+    """1 less the correlation of the components of u and v.
+
+    >>> float(correlation([0.0, 1.0, 2.0], [0.0, 2.0, 4.0]).round(4))
+    0.0
+    """
+    x, y = _pair("correlation", u, v)
+    weights = _weights(x, w)
+    weights = weights / fnp.sum(weights)
+    if centered:
+        x, y = x - fnp.sum(weights * x), y - fnp.sum(weights * y)
+    norms = fnp.sqrt(fnp.sum(weights * x * x) * fnp.sum(weights * y * y))
+    return fnp.clip(1 - fnp.sum(weights * x * y) / norms, 0, 2)
+
+
+def cosine(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """1 less the cosine of the angle between u and v.
+
+    >>> float(cosine([1.0, 0.0], [0.0, 1.0]))
+    1.0
+    """
+    return correlation(u, v, w, centered=False)
+
+
+def hamming(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """The share of components that differ.
+
+    >>> float(hamming([1.0, 0.0], [0.0, 0.0]))
+    0.5
+    """
+    x, y = _pair("hamming", u, v)
+    weights = _weights(x, w)
+    return fnp.sum(weights * (x != y)) / fnp.sum(weights)
+
+
+def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Of the components that are not 0 in both, the share of those that are 0 in one.
+
+    >>> float(jaccard([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]))
+    0.5
+    """
+    x, y = _pair("jaccard", u, v)
+    weights = _weights(x, w)
+    some = (x != 0) | (y != 0)
+    return _ratio(fnp.sum(weights * ((x != 0) != (y != 0))), fnp.sum(weights * some))
+
+
+def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """sum w |u - v| / (|u| + |v|), where 0 / 0 is 0.
+
+    >>> float(canberra([1.0, 0.0], [3.0, 0.0]))
+    0.5
+    """
+    x, y = _pair("canberra", u, v)
+    return fnp.sum(_weights(x, w) * _ratio(fnp.abs(x - y), fnp.abs(x) + fnp.abs(y)))
+
+
+def braycurtis(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """sum w |u - v| / sum w |u + v|.
+
+    >>> float(braycurtis([1.0, 0.0], [3.0, 0.0]))
+    0.5
+    """
+    x, y = _pair("braycurtis", u, v)
+    weights = _weights(x, w)
+    return fnp.sum(weights * fnp.abs(x - y)) / fnp.sum(weights * fnp.abs(x + y))
+
+
+def jensenshannon(p: ArrayLike, q: ArrayLike, base: ArrayLike | None = None, *, axis: int = 0,
+                  keepdims: bool = False) -> Array:
+    """The root of the divergence of Jensen and Shannon of two distributions.
+
+    >>> float(jensenshannon([1.0, 0.0], [0.0, 1.0], 2.0))
+    1.0
+    """
+    x, y = real("spatial.distance.jensenshannon", p, q)
+    x, y = (v / fnp.sum(v, axis=axis, keepdims=True) for v in (x, y))
+    m = (x + y) / 2
+
+    def divergence(a: Array) -> Array:
+        some = a > 0
+        return fnp.where(some, a * fnp.log(fnp.where(some, a, 1) / fnp.where(some, m, 1)), 0)
+
+    total = fnp.sum(divergence(x) + divergence(y), axis=axis, keepdims=keepdims) / 2
+    return _root(total if base is None else total / fnp.log(base))
+
+
+_METRICS: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType({
+    "braycurtis": braycurtis, "canberra": canberra, "chebyshev": chebyshev,
+    "cityblock": cityblock, "correlation": correlation, "cosine": cosine, "euclidean": euclidean,
+    "hamming": hamming, "jaccard": jaccard, "jensenshannon": jensenshannon,
+    "mahalanobis": mahalanobis, "minkowski": minkowski, "seuclidean": seuclidean,
+    "sqeuclidean": sqeuclidean})
+
+
+def _metric(name: str, metric: str | Callable[..., Any], xa: Array, xb: Array,
+            options: dict[str, Any]) -> Callable[[Array, Array], Array]:
+    if callable(metric):
+        given = metric
+        return lambda u, v: fnp.asarray(given(u, v, **options)).astype(xa.dtype)
+    if metric not in _METRICS:
+        raise ArgumentError(f"functrans.scipy.spatial.distance.{name}: there is no metric "
+                            f"{shown(metric)}.", where=user_source(), fix=", ".join(_METRICS))
+    both = xa if xb is xa else fnp.concatenate([xa, xb])
+    if metric == "seuclidean" and "V" not in options:
+        options = {**options, "V": fnp.var(both, axis=0, ddof=1)}
+    if metric == "mahalanobis" and "VI" not in options:
+        options = {**options, "VI": fnp.linalg.inv(fnp.atleast_2d(fnp.cov(both.T))).T}
+    return lambda u, v: _METRICS[metric](u, v, **options)
+
+
+def cdist(XA: ArrayLike, XB: ArrayLike, metric: str | Callable[..., Any] = "euclidean", *,
+          out: None = None, **kwargs: Any) -> Array:
+    """The distances of all rows of XA from all rows of XB, as a matrix.
+
+    `metric` is a name of this module, or a function of two rows; `kwargs` are its options.
+
+    >>> cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()
+    [[5.0, 1.0]]
+    """
+    if out is not None:
+        raise ArgumentError("functrans.scipy.spatial.distance.cdist does not take out.",
+                            where=user_source(), why="arrays are immutable.")
+    xa, xb = real("spatial.distance.cdist", XA, XB)
+    for name, x in (("XA", xa), ("XB", xb)):
+        of_rank("spatial.distance.cdist", name, x, 2)
+    if xa.shape[1] != xb.shape[1]:
+        raise ShapeError(f"functrans.scipy.spatial.distance.cdist: XA has shape {xa.shape}, XB "
+                         f"{xb.shape}.", where=user_source(), why="rows have one size.")
+    of = _metric("cdist", metric, xa, xb, kwargs)
+    return vmap(lambda u: vmap(lambda v: of(u, v))(xb))(xa)
+
+
+def pdist(X: ArrayLike, metric: str | Callable[..., Any] = "euclidean", *, out: None = None,
+          **kwargs: Any) -> Array:
+    """The distances of all pairs of rows of X, in the order of the upper triangle of their matrix.
+
+    >>> print(pdist([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]).round(4))
+    [5.     1.     4.2426]
+    """
+    if out is not None:
+        raise ArgumentError("functrans.scipy.spatial.distance.pdist does not take out.",
+                            where=user_source(), why="arrays are immutable.")
+    (x,) = real("spatial.distance.pdist", X)
+    of_rank("spatial.distance.pdist", "X", x, 2)
+    of = _metric("pdist", metric, x, x, kwargs)
+    rows, columns = np.triu_indices(x.shape[0], 1)
+    if not len(rows):
+        return fnp.zeros(0, x.dtype)
+    return vmap(of)(x[rows], x[columns])
+
+
+def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
+    """The symmetric matrix of the distances of pairs, or the distances of such a matrix.
+
+    >>> squareform([1.0, 2.0, 3.0]).tolist()
+    [[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]
+    """
+    x = fnp.asarray(X)
+    if x.ndim == 2 and force.lower() not in ("tomatrix",):
+        if x.shape[0] != x.shape[1]:
+            raise ShapeError(f"functrans.scipy.spatial.distance.squareform: X has shape {x.shape}.",
+                             where=user_source(), why="it is square.")
+        return x[np.triu_indices(x.shape[0], 1)]
+    if x.ndim != 1 or force.lower() == "tovector":
+        raise ShapeError(f"functrans.scipy.spatial.distance.squareform: X has shape {x.shape}.",
+                         where=user_source())
+    n = int(np.ceil(np.sqrt(2 * x.shape[0]))) if x.shape[0] else 1
+    if n * (n - 1) // 2 != x.shape[0]:
+        raise ShapeError(f"functrans.scipy.spatial.distance.squareform: X has {x.shape[0]} "
+                         "distances.", where=user_source(), why="n points have n (n - 1) / 2.")
+    rows, columns = np.triu_indices(n, 1)
+    out = fnp.zeros((n, n), x.dtype)
+    return out.at[rows, columns].set(x).at[columns, rows].set(x)
+
+
+publish(globals(), __all__)
