@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted
@@ -114,8 +113,7 @@ def _searched(how: str, value: Any, x: Array, given: dict[str, Any], tol: float 
     common: dict[str, Any] = {"gtol": 1e-5 if tol is None else tol, "norm": np.inf,
                               "maxiter": 200 * x.size, "line_search_maxiter": 20}
     if how.startswith("l-bfgs"):
-        eps = float(finfo(x.dtype).eps)
-        common |= {"maxcor": 10, "ftol": max(2.2e-9, 10 * eps) if tol is None else tol}
+        common |= {"maxcor": 10, "ftol": 2.2e-9 if tol is None else tol}
         common["maxiter"] = 15000
         known = option("minimize", given, {**common, "maxls": 20, "maxfun": math.inf,
                                            "maxgrad": math.inf})
