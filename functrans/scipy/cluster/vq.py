@@ -11,6 +11,7 @@ from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.ops import segment_sum
 from functrans.scipy.arguments import inexact, known_size, one_of
+from functrans.scipy.products import matmul
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
@@ -165,7 +166,7 @@ def _normal(x: Array, count: int, key: Array) -> Array:
     root = fnp.linalg.svd((x - fnp.mean(x, axis=0)) / math.sqrt(x.shape[0] - 1),
                           full_matrices=False)
     draws = random.normal(key, (count, root[1].shape[0]), x.dtype)
-    return fnp.mean(x, axis=0) + (draws * root[1]) @ root[2]
+    return fnp.mean(x, axis=0) + matmul(draws * root[1], root[2])
 
 
 def _far(x: Array, count: int, key: Array) -> Array:

@@ -25,6 +25,7 @@ from functrans.scipy.integrate.steps import (
     Tolerance,
     first_step,
 )
+from functrans.scipy.products import matmul
 from functrans.transforms.derivatives import jacfwd
 from functrans.typing import Array
 
@@ -67,7 +68,7 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
     def residual(z: Array, t: Array, y: Array, h: Array) -> Array:
         """Of the stages less y, which are h A f(stages)."""
         slopes = fnp.stack([fun(t + float(c[i]) * h, y + z[i]) for i in range(3)])
-        return z - h * (a @ slopes)
+        return z - h * matmul(a, slopes)
 
     def stages_of(t: Array, y: Array, h: Array, jac_at: Array, guess: Array) -> Any:
         system = fnp.eye(3 * n, dtype=y.dtype) - h * fnp.kron(a, jac_at)
@@ -81,7 +82,7 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
 
         def improve(state: Any) -> Any:
             z, size, _, count = state
-            move = -(inverse @ residual(z, t, y, h).reshape(-1)).reshape(3, n)
+            move = -matmul(inverse, residual(z, t, y, h).reshape(-1)).reshape(3, n)
             return z + move, tolerance.norm(move, y), size, count + 1
 
         big = fnp.full((), 1e30, t.dtype)
@@ -102,10 +103,10 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
         y = s.y + z[2]
         e = fnp.asarray(_E).astype(s.y.dtype)
         system = _REAL / h * fnp.eye(n, dtype=s.y.dtype) - jac_at
-        error = fnp.linalg.solve(system, f + (e @ z) / h)
+        error = fnp.linalg.solve(system, f + matmul(e, z) / h)
         norm = tolerance.norm(error, s.y, y)
         # where the first estimate is too large, one with the filtered error
-        other = fnp.linalg.solve(system, fun(s.t, s.y + error) + (e @ z) / h)
+        other = fnp.linalg.solve(system, fun(s.t, s.y + error) + matmul(e, z) / h)
         norm = lax.stop_gradient(fnp.where(norm > 1, tolerance.norm(other, s.y, y), norm))
         accepted = converged & (norm <= 1)
         safety = SAFETY * (2 * _NEWTON + 1) / (2 * _NEWTON + count)

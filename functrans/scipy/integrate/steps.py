@@ -15,6 +15,7 @@ from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
 from functrans.numpy.common import converted
 from functrans.scipy.integrate.tableaus import Tableau
+from functrans.scipy.products import matmul
 from functrans.typing import Array
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
@@ -151,8 +152,8 @@ def value_at(tableau: Tableau, walk: Walk, target: Array, sign: Array) -> Array:
     else:
         x = (target - walk.before) / walk.h_before
         powers = fnp.stack([x ** (k + 1) for k in range(tableau.p.shape[1])])
-        weights = fnp.asarray(tableau.p).astype(walk.t.dtype) @ powers
-        inside = walk.y_before + walk.h_before * (weights.astype(walk.y.dtype) @ walk.slopes)
+        weights = matmul(fnp.asarray(tableau.p).astype(walk.t.dtype), powers)
+        inside = walk.y_before + walk.h_before * matmul(weights.astype(walk.y.dtype), walk.slopes)
         y = fnp.where(target == walk.t, walk.y, inside)
     return fnp.where(sign * (target - walk.t) <= 0, y, math.nan)
 

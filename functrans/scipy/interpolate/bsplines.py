@@ -35,7 +35,8 @@ class BSpline:
 
     def __init__(self, t: ArrayLike, c: ArrayLike, k: int, extrapolate: Extrapolate = True,
                  axis: int = 0) -> None:
-        self.t, self.c = inexact(t, c)
+        self.c, _ = inexact(c, t)
+        self.t, _ = inexact(t, self.c.real)
         self.k = known_size("interpolate.BSpline", "k", k, 0)
         one_of("interpolate.BSpline", "extrapolate", extrapolate, (True, False, "periodic"))
         self.extrapolate = extrapolate

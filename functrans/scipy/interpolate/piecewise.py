@@ -42,7 +42,8 @@ class PPoly:
 
     def __init__(self, c: ArrayLike, x: ArrayLike, extrapolate: Extrapolate = None,
                  axis: int = 0) -> None:
-        self.c, self.x = inexact(c, x)
+        self.c, _ = inexact(c, x)
+        self.x, _ = inexact(x, self.c.real)
         if self.x.ndim != 1 or self.c.ndim < 2 or self.c.shape[1] != self.x.shape[0] - 1:
             raise ShapeError(f"functrans.scipy.interpolate.PPoly: c has shape {self.c.shape}, x "
                              f"{self.x.shape}.", where=user_source(),
@@ -154,7 +155,8 @@ def _moved(value: Array, count: int, axis: int) -> Array:
 def table(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int = 2
           ) -> tuple[Array, Array, int]:
     """Breakpoints, and values whose first axis is theirs."""
-    places, values = inexact(x, y)
+    values, _ = inexact(y, x)
+    places, _ = inexact(x, values.real)
     if places.dtype.kind == "c":
         raise ArgumentError(f"functrans.scipy.interpolate.{name}: x is complex.",
                             where=user_source())

@@ -18,8 +18,8 @@ from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
-from functrans.numpy.common import axis_index, axis_tuple, static_int
-from functrans.scipy.arguments import inexact, one_of
+from functrans.numpy.common import axis_index, axis_tuple
+from functrans.scipy.arguments import inexact, known_size, one_of
 from functrans.scipy.axes import per_axis
 from functrans.typing import Array, ArrayLike
 
@@ -65,7 +65,7 @@ def correlate1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: No
     before, after = around("correlate1d", w.shape[0], origin)
     lines = fnp.moveaxis(padded("correlate1d", x, axis, before, after, mode, cval), axis, -1)
     flat = lines.reshape(-1, 1, lines.shape[-1])
-    out = lax.conv_general_dilated(flat, w[None, None], (1,), [(0, 0)])
+    out = lax.conv_general_dilated(flat, w[None, None], (1,), [(0, 0)], precision="highest")
     return fnp.moveaxis(out.reshape(*lines.shape[:-1], out.shape[-1]), -1, axis)
 
 
@@ -110,7 +110,7 @@ def correlate(input: ArrayLike, weights: ArrayLike, output: None = None, mode: s
     for a, (n, o) in enumerate(zip(w.shape, origins)):
         x = padded("correlate", x, a, *around("correlate", n, o), mode, cval)
     return lax.conv_general_dilated(x[None, None], w[None, None], (1,) * x.ndim,
-                                    [(0, 0)] * x.ndim)[0, 0]
+                                    [(0, 0)] * x.ndim, precision="highest")[0, 0]
 
 
 def convolve(input: ArrayLike, weights: ArrayLike, output: None = None, mode: str = "reflect",
@@ -205,8 +205,8 @@ def uniform_filter1d(input: ArrayLike, size: int, axis: int = -1, output: None =
     [2. 4. 6.]
     """
     (x,) = inexact(input)
-    count = static_int("scipy.ndimage.uniform_filter1d", size, "size")
-    weights = np.full(max(count, 1), 1 / max(count, 1))
+    count = known_size("ndimage.uniform_filter1d", "size", size)
+    weights = np.full(count, 1 / count)
     return correlate1d(x, fnp.asarray(weights).astype(x.real.dtype), axis, output, mode, cval,
                        origin)
 
@@ -224,7 +224,7 @@ def uniform_filter(input: ArrayLike, size: Sizes = 3, output: None = None, mode:
     many = [per_axis("ndimage.uniform_filter", n, v, over) for n, v in (
         ("size", size), ("mode", mode), ("origin", origin))]
     for a, n, m, o in zip(over, *many):
-        x = uniform_filter1d(x, n, a, output, m, cval, o)
+        x = x if n == 1 else uniform_filter1d(x, n, a, output, m, cval, o)
     return x
 
 

@@ -6,9 +6,11 @@ from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact
+from functrans.scipy.products import precise
 from functrans.typing import Array, ArrayLike
 
 
+@precise
 def center_of_mass(input: ArrayLike, labels: None = None, index: None = None) -> tuple[Array, ...]:
     """The mean place of the elements, with these for weights: one number for each axis.
 

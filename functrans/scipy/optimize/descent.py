@@ -9,6 +9,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
 from functrans.scipy.optimize.line_search import ValueAndGrad, projected, wolfe
+from functrans.scipy.products import matmul, vdot
 from functrans.transforms.forward import jvp
 from functrans.typing import Array
 
@@ -53,13 +54,13 @@ def descend(fun: ValueAndGrad, x: Array, memory: Any, direction: Direction, reme
 
     def improve(state: Minimum) -> Minimum:
         p = direction(state)
-        slope = fnp.vdot(state.gradient, p)
+        slope = vdot(state.gradient, p)
         p = fnp.where(slope < 0, p, -state.gradient)
         # the first step goes a distance of 1 at most; later ones have their scale
         first = fnp.where(state.nit == 0, fnp.minimum(
             1, 1 / fnp.maximum(fnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
         if not scaled:
-            guess = 2.02 * (state.value - state.previous) / fnp.vdot(state.gradient, p)
+            guess = 2.02 * (state.value - state.previous) / vdot(state.gradient, p)
             first = fnp.where((state.nit > 0) & (guess > 0), fnp.minimum(guess, 1), first)
         step = wolfe(fun, state.x, state.value, state.gradient, p, first, c2=c2,
                      maxiter=line_search_maxiter)
@@ -83,17 +84,17 @@ def bfgs(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int, line_search_m
     size = x.size
 
     def remember(inverse: Array, s: Array, y: Array, state: Minimum) -> Array:
-        product = fnp.vdot(y, s)
+        product = vdot(y, s)
         usable = product > float(finfo(s.dtype).eps) * fnp.linalg.norm(y) * fnp.linalg.norm(s)
         rho = 1 / fnp.where(usable, product, 1)
-        scale = fnp.where(state.nit == 0, product / fnp.where(usable, fnp.vdot(y, y), 1), 1)
+        scale = fnp.where(state.nit == 0, product / fnp.where(usable, vdot(y, y), 1), 1)
         inverse = inverse * fnp.where(usable, scale, 1)
-        hy = inverse @ y
+        hy = matmul(inverse, y)
         updated = inverse - rho * (fnp.outer(s, hy) + fnp.outer(hy, s)) \
-            + rho * (1 + rho * fnp.vdot(y, hy)) * fnp.outer(s, s)
+            + rho * (1 + rho * vdot(y, hy)) * fnp.outer(s, s)
         return fnp.where(usable, updated, inverse)
 
-    return descend(fun, x, fnp.eye(size, dtype=x.dtype), lambda m: -(m.memory @ m.gradient),
+    return descend(fun, x, fnp.eye(size, dtype=x.dtype), lambda m: -matmul(m.memory, m.gradient),
                    remember, is_small, maxiter, line_search_maxiter=line_search_maxiter)
 
 
@@ -115,23 +116,23 @@ def _two_loops(pairs: _Pairs, gradient: Array) -> Array:
     count = pairs.rho.shape[0]
 
     def back(q: Array, pair: _Pairs) -> tuple[Array, Array]:
-        alpha = pair.rho * fnp.vdot(pair.s, q)
+        alpha = pair.rho * vdot(pair.s, q)
         return q - alpha * pair.y, alpha
 
     def forth(r: Array, pair: tuple[_Pairs, Array]) -> tuple[Array, None]:
         (s, y, rho), alpha = pair
-        return r + s * (alpha - rho * fnp.vdot(y, r)), None
+        return r + s * (alpha - rho * vdot(y, r)), None
 
     q, alphas = lax.scan(back, gradient, pairs, reverse=True, length=count)
     last_y, last_rho = pairs.y[-1], pairs.rho[-1]
     some = last_rho > 0
-    gamma = fnp.where(some, 1 / fnp.where(some, last_rho * fnp.vdot(last_y, last_y), 1), 1)
+    gamma = fnp.where(some, 1 / fnp.where(some, last_rho * vdot(last_y, last_y), 1), 1)
     return lax.scan(forth, gamma * q, (pairs, alphas))[0]
 
 
 def _with_pair(pairs: _Pairs, s: Array, y: Array) -> _Pairs:
-    product = fnp.vdot(s, y)
-    usable = product > float(finfo(s.dtype).eps) * fnp.vdot(y, y)
+    product = vdot(s, y)
+    usable = product > float(finfo(s.dtype).eps) * vdot(y, y)
     rho = 1 / fnp.where(usable, product, 1)
     added = _Pairs(*(fnp.concatenate([old[1:], fnp.asarray(new)[None]]) for old, new in
                      zip(pairs, (s, y, rho))))
@@ -167,7 +168,7 @@ def lbfgs_in_bounds(fun: ValueAndGrad, x: Array, gtol: float, maxiter: int, maxc
             (state.x >= upper) & (state.gradient < 0))
         free = fnp.where(held, 0, state.gradient)
         p = fnp.where(held, 0, -_two_loops(state.memory, free))
-        p = fnp.where(fnp.vdot(p, free) < 0, p, -free)
+        p = fnp.where(vdot(p, free) < 0, p, -free)
         first = fnp.where(state.nit == 0, fnp.minimum(
             1, 1 / fnp.maximum(fnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
         point, step = projected(fun, state.x, state.value, state.gradient, p, first, lower, upper)
@@ -193,9 +194,9 @@ def conjugate_gradients(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int
 
     def remember(memory: Any, s: Array, y: Array, state: Minimum) -> Any:
         after = state.gradient + y
-        beta = fnp.maximum(0, fnp.vdot(after, y) / fnp.vdot(state.gradient, state.gradient))
+        beta = fnp.maximum(0, vdot(after, y) / vdot(state.gradient, state.gradient))
         p = direction(state)
-        p = fnp.where(fnp.vdot(p, state.gradient) < 0, p, -state.gradient)
+        p = fnp.where(vdot(p, state.gradient) < 0, p, -state.gradient)
         return p, beta
 
     memory = (fnp.zeros_like(x), fnp.zeros((), x.dtype))
@@ -220,15 +221,15 @@ def newton_cg(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int) -> Minim
         def improve(inner: Any) -> Any:
             z, r, d, count, _ = inner
             hd = times(d)
-            curvature = fnp.vdot(d, hd)
-            bad = curvature <= float(finfo(g.dtype).eps) * fnp.vdot(d, d)
-            rr = fnp.vdot(r, r)
+            curvature = vdot(d, hd)
+            bad = curvature <= float(finfo(g.dtype).eps) * vdot(d, d)
+            rr = vdot(r, r)
             alpha = rr / fnp.where(bad, 1, curvature)
             after = r + alpha * hd
             # where the function is not convex, what was found so far, or the gradient
             z = fnp.where(bad, fnp.where(count == 0, d, z), z + alpha * d)
             return (z, fnp.where(bad, r, after),
-                    fnp.where(bad, d, fnp.vdot(after, after) / rr * d - after), count + 1, bad)
+                    fnp.where(bad, d, vdot(after, after) / rr * d - after), count + 1, bad)
 
         start = (fnp.zeros_like(g), g, -g, fnp.array(0), fnp.array(False))
         return lax.while_loop(unfinished, improve, start)[0]

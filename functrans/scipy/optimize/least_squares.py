@@ -18,6 +18,7 @@ from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.optimize.implicit import Function, at_least_eps, solution, start_of
 from functrans.scipy.optimize.minimizing import limits_of
 from functrans.scipy.optimize.results import LeastSquaresResults
+from functrans.scipy.products import matmul, pinv, vdot
 from functrans.transforms.derivatives import jacfwd
 from functrans.transforms.flat import check_callable
 from functrans.typing import Array, ArrayLike
@@ -105,7 +106,7 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
 
     def gradient(z: Array) -> Array:
         f, jac_at = residuals(z), jacobian(z)
-        return jac_at.T @ (rho(f * f)[1] * f)
+        return matmul(jac_at.T, rho(f * f)[1] * f)
 
     def stationary(z: Array) -> Array:
         return z - fnp.clip(z - gradient(z), lower, upper)
@@ -113,7 +114,7 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
     at, (nfev, njev, status) = solution(stationary, x, search)
     f, jac_at = residuals(at), jacobian(at)
     value, first, _ = rho(f * f)
-    slope = jac_at.T @ (first * f)
+    slope = matmul(jac_at.T, first * f)
     held = fnp.where((at <= lower) & fnp.isfinite(lower), -1, 0) + fnp.where(
         (at >= upper) & fnp.isfinite(upper), 1, 0)
     optimality = fnp.max(fnp.abs(fnp.clip(at - slope, lower, upper) - at))
@@ -148,7 +149,7 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
 
     def improve(s: Fit) -> Fit:
         f, jac = weighted(s.f, s.jac)
-        slope = jac.T @ f
+        slope = matmul(jac.T, f)
         free = fnp.where(held(s.x, slope), 0, 1).astype(x.dtype)
         jac = jac * free
         size = fnp.ones_like(s.x) if scale is None else \
@@ -157,14 +158,15 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
         rows = fnp.concatenate([jac, fnp.diag(fnp.sqrt(s.damping) * size)])
         q, r = fnp.linalg.qr(rows)
         p = -lax.linalg.triangular_solve(
-            r, (q.T @ fnp.concatenate([f, fnp.zeros_like(s.x)]))[:, None], left_side=True)[:, 0]
+            r, matmul(q.T, fnp.concatenate([f, fnp.zeros_like(s.x)]))[:, None],
+            left_side=True)[:, 0]
         p = fnp.where(free > 0, p, 0)
         point = fnp.clip(s.x + p, lower, upper)
         p = point - s.x
         after = residuals(point)
         before, now = cost(s.f), cost(after)
-        moved = jac @ p
-        predicted = -fnp.vdot(slope, p) - 0.5 * fnp.vdot(moved, moved)
+        moved = matmul(jac, p)
+        predicted = -vdot(slope, p) - 0.5 * vdot(moved, moved)
         ratio = (before - now) / fnp.where(predicted > 0, predicted, 1)
         better = (now < before) & (predicted > 0)
         # what roundoff leaves of a decrease is no reason to go on
@@ -178,7 +180,7 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
         z, f_next = fnp.where(better, point, s.x), fnp.where(better, after, s.f)
         jac_next = lax.cond(better, jacobian, lambda _: s.jac, z)
         f_w, jac_w = weighted(f_next, jac_next)
-        status = fnp.where(is_flat(z, jac_w.T @ f_w), 1, fnp.where(
+        status = fnp.where(is_flat(z, matmul(jac_w.T, f_w)), 1, fnp.where(
             (ftol > 0) & small_f, 2, fnp.where((xtol > 0) & small_x, 3, 0)))
         return Fit(z, f_next, jac_next, damping, fnp.where(better, 2.0, 2 * s.growth).astype(
             x.dtype), s.nfev + 1, s.njev + better.astype(s.njev.dtype), status)
@@ -190,7 +192,7 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
     f_w, jac_w = weighted(f, jac)
     largest = fnp.max(fnp.sum(jac_w * jac_w, axis=0)) if scale is None else fnp.ones((), x.dtype)
     start = Fit(x, f, jac, 1e-3 * fnp.where(largest > 0, largest, 1), fnp.full((), 2, x.dtype),
-                fnp.array(1), fnp.array(1), fnp.where(is_flat(x, jac_w.T @ f_w), 1, 0))
+                fnp.array(1), fnp.array(1), fnp.where(is_flat(x, matmul(jac_w.T, f_w)), 1, 0))
     return lax.while_loop(unfinished, improve, start)
 
 
@@ -279,7 +281,7 @@ def curve_fit(f: Function, xdata: ArrayLike, ydata: ArrayLike, p0: ArrayLike | N
 
     found = least_squares(residuals, start, slopes if callable(jac) else "2-point", bounds,
                           ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=maxfev)
-    inverse = fnp.linalg.pinv(found.jac.T @ found.jac, hermitian=True)
+    inverse = pinv(matmul(found.jac.T, found.jac), hermitian=True)
     freedom = y.size - start.size
     if not absolute_sigma:
         inverse = inverse * (2 * found.cost / freedom if freedom > 0 else math.inf)

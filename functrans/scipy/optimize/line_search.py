@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.dtypes import finfo
+from functrans.scipy.products import vdot
 from functrans.typing import Array
 
 ValueAndGrad = Callable[[Array], tuple[Array, Array]]
@@ -41,7 +42,7 @@ def wolfe(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direction:
     Optim. 16 (2005), eq. 4.1. Where no step is found within `maxiter` evaluations, the best one is
     taken, and `found` says whether it lowers the value.
     """
-    slope = fnp.vdot(gradient, direction)
+    slope = vdot(gradient, direction)
     start = _Point(fnp.zeros_like(value), value, slope, gradient)
     noise = 4 * float(finfo(value.dtype).eps) * fnp.abs(value)
 
@@ -52,7 +53,7 @@ def wolfe(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direction:
     def improve(state: Any) -> Any:
         phase, count, trial, low, high = state
         now_value, now_gradient = fun(x + trial * direction)
-        now = _Point(trial, now_value, fnp.vdot(now_gradient, direction), now_gradient)
+        now = _Point(trial, now_value, vdot(now_gradient, direction), now_gradient)
         enough = now.value <= value + c1 * trial * slope
         equal = (now.value <= value + noise) & (now.slope <= (2 * c1 - 1) * slope)
         is_flat = fnp.abs(now.slope) <= -c2 * slope
@@ -108,7 +109,7 @@ def projected(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direct
         trial, *_, count, _ = state
         point = fnp.clip(x + trial * direction, lower, upper)
         now, slope = fun(point)
-        found = now <= value + c1 * fnp.vdot(gradient, point - x) + noise
+        found = now <= value + c1 * vdot(gradient, point - x) + noise
         return fnp.where(found, trial, trial / 2), point, now, slope, count + 1, found
 
     state = (first.astype(value.dtype), x, value, gradient, fnp.array(0), fnp.array(False))

@@ -16,9 +16,11 @@ from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, of_rank, one_of
 from functrans.scipy.optimize.implicit import option, solution
 from functrans.scipy.optimize.results import LinprogResults
+from functrans.scipy.products import precise
 from functrans.typing import Array, ArrayLike
 
 
+@precise
 def linprog(c: ArrayLike, A_ub: ArrayLike | None = None, b_ub: ArrayLike | None = None,
             A_eq: ArrayLike | None = None, b_eq: ArrayLike | None = None, bounds: Any = (0, None),
             method: str = "highs", *, options: Mapping[str, Any] | None = None) -> LinprogResults:
@@ -176,6 +178,7 @@ def _interior_point(a: Array, b: Array, c: Array, limit: int, tol: float) -> tup
     return split(end)[0], aux
 
 
+@precise
 def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array, Array]:
     """x >= 0 with the least norm of A x - b, and that norm; NaN where it is not found.
 

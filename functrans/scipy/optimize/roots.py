@@ -22,6 +22,7 @@ from functrans.scipy.optimize.implicit import (
 )
 from functrans.scipy.optimize.least_squares import levenberg_marquardt
 from functrans.scipy.optimize.results import RootResults
+from functrans.scipy.products import lstsq, matmul, pinv, vdot
 from functrans.transforms.derivatives import jacfwd
 from functrans.typing import Array, ArrayLike
 
@@ -76,7 +77,7 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
                                       known["maxfev"])
             at, f, count, nit = end.x, end.f, end.nfev, end.njev
         # a root: a step of Newton's method goes no farther than the tolerance
-        step = fnp.linalg.norm(fnp.linalg.lstsq(jacobian(at), f)[0])
+        step = fnp.linalg.norm(lstsq(jacobian(at), f))
         xtol = at_least_eps(known["xtol"], x.dtype, 16.0)
         close = step <= xtol * fnp.maximum(fnp.linalg.norm(at), 1)
         return at, ((close | (fnp.max(fnp.abs(f)) == 0)) & fnp.isfinite(step), count, nit)
@@ -96,7 +97,7 @@ def _broyden(fun: Function, jacobian: Function, x: Array, xtol: Any, limit: int)
 
     def improve(state: Any) -> Any:
         x, f, inverse, _, count, nit = state
-        p = -(inverse @ f)
+        p = -matmul(inverse, f)
         norm = fnp.linalg.norm(f)
 
         def too_far(inner: Any) -> Any:
@@ -111,17 +112,17 @@ def _broyden(fun: Function, jacobian: Function, x: Array, xtol: Any, limit: int)
         one = fnp.ones((), x.dtype)
         t, point, after, tries = lax.while_loop(too_far, shorter, (one, x + p, fun(x + p), 0))
         s, y = t * p, after - f
-        hy = inverse @ y
-        divisor = fnp.vdot(s, hy)
-        usable = fnp.abs(divisor) > float(finfo(x.dtype).eps) * fnp.vdot(s, s)
-        updated = inverse + fnp.outer(s - hy, s @ inverse) / fnp.where(usable, divisor, 1)
+        hy = matmul(inverse, y)
+        divisor = vdot(s, hy)
+        usable = fnp.abs(divisor) > float(finfo(x.dtype).eps) * vdot(s, s)
+        updated = inverse + fnp.outer(s - hy, matmul(s, inverse)) / fnp.where(usable, divisor, 1)
         # where the direction was bad, the Jacobian is computed anew
         fresh = (tries >= 12) | ~usable
-        inverse = lax.cond(fresh, lambda z: fnp.linalg.pinv(jacobian(z)), lambda _: updated, point)
+        inverse = lax.cond(fresh, lambda z: pinv(jacobian(z)), lambda _: updated, point)
         step = fnp.linalg.norm(s) / fnp.maximum(fnp.linalg.norm(point), 1)
         return point, after, inverse, step, count + 1 + tries, nit + 1
 
-    start = (x, fun(x), fnp.linalg.pinv(jacobian(x)), fnp.full((), math.inf, x.dtype), 1, 0)
+    start = (x, fun(x), pinv(jacobian(x)), fnp.full((), math.inf, x.dtype), 1, 0)
     x, f, _, _, count, nit = lax.while_loop(unfinished, improve, start)
     return x, f, count, nit
 

@@ -227,7 +227,8 @@ def _filtered(b: Array, a: Array, x: Array, delays: Array) -> tuple[Array, Array
 def _without_feedback(b: Array, x: Array, delays: Array) -> tuple[Array, Array]:
     order, size = b.shape[0] - 1, x.shape[-1]
     lines = x.reshape(-1, 1, size)
-    y = lax.conv_general_dilated(lines, b[::-1][None, None], (1,), [(order, order)])
+    y = lax.conv_general_dilated(lines, b[::-1][None, None], (1,), [(order, order)],
+                                 precision="highest")
     y = y.reshape(*x.shape[:-1], size + order)
     y = y + fnp.pad(delays, [(0, 0)] * (x.ndim - 1) + [(0, size)])
     return y[..., :size], y[..., size:]

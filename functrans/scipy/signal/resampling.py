@@ -137,7 +137,7 @@ def _polyphase(taps: Array, x: Array, up: int, down: int, axis: int, mode: str, 
     after = (wanted - 1) * down + count - length - before
     lines = x.reshape(-1, 1, x.shape[-1])
     out = lax.conv_general_dilated(lines, taps[::-1][None, None], (down,), [(before, after)],
-                                   lhs_dilation=(up,))
+                                   lhs_dilation=(up,), precision="highest")
     return fnp.moveaxis(out.reshape(*lead, wanted), -1, axis)
 
 

@@ -9,6 +9,7 @@ from functrans.core.dtypes import default_float
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, of_rank, refused
+from functrans.scipy.products import matmul
 from functrans.typing import Array, ArrayLike
 
 
@@ -47,7 +48,7 @@ def sosfreqz(sos: ArrayLike, worN: int | ArrayLike | None = 512, whole: bool = F
     w = _angles(worN, whole, False, fs)
     at = fnp.exp(-1j * w)
     powers = fnp.stack([fnp.ones_like(at), at, at * at])
-    response = fnp.prod((sections[:, :3] @ powers) / (sections[:, 3:] @ powers), axis=0)
+    response = fnp.prod(matmul(sections[:, :3], powers) / matmul(sections[:, 3:], powers), axis=0)
     return w * fs / (2 * math.pi), response
 
 

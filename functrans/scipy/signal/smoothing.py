@@ -15,6 +15,7 @@ from functrans.core.source import user_source
 from functrans.numpy.common import axis_index
 from functrans.scipy.arguments import inexact, known_size, of_rank, one_of
 from functrans.scipy.axes import neighbours
+from functrans.scipy.products import matmul
 from functrans.typing import Array, ArrayLike
 
 _MODES = {"mirror": "reflect", "constant": "constant", "nearest": "edge", "wrap": "wrap"}
@@ -88,15 +89,15 @@ def savgol_filter(x: ArrayLike, window_length: int, polyorder: int, deriv: int =
     inner = v if mode == "interp" else fnp.pad(v, width, mode=_MODES[mode], **options)
     lines = inner.reshape(-1, 1, inner.shape[-1])
     kernel = fnp.asarray(taps).astype(v.dtype)[None, None]
-    out = lax.conv_general_dilated(lines, kernel, (1,), [(0, 0)])
+    out = lax.conv_general_dilated(lines, kernel, (1,), [(0, 0)], precision="highest")
     out = out.reshape(*v.shape[:-1], out.shape[-1])
     if mode == "interp":
         half = size // 2
         ends = np.stack([_polynomial_taps(size, polyorder, deriv, delta, p, "dot")
                          for p in range(size)])
         ends_of = fnp.asarray(ends).astype(v.dtype)
-        first = v[..., :size] @ ends_of[:half].T
-        last = v[..., -size:] @ ends_of[size - half:].T
+        first = matmul(v[..., :size], ends_of[:half].T)
+        last = matmul(v[..., -size:], ends_of[size - half:].T)
         out = out[..., half - before:out.shape[-1] - (half - after)]
         out = fnp.concatenate([first, out, last], axis=-1)
     return fnp.moveaxis(out, -1, axis)

@@ -12,6 +12,7 @@ from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, of_rank, real
+from functrans.scipy.products import matmul, vdot
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
@@ -80,7 +81,7 @@ def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
     5.0
     """
     x, y, inverse = _pair("mahalanobis", u, v, VI)
-    return _root((x - y) @ inverse @ (x - y))
+    return _root(vdot(matmul(x - y, inverse), x - y))
 
 
 def cityblock(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:

@@ -13,6 +13,7 @@ from functrans import random
 from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact
+from functrans.scipy.products import matmul
 from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["Rotation", "Slerp"]
@@ -212,7 +213,7 @@ class Rotation(NamedTuple):
             raise ShapeError("functrans.scipy.spatial.transform.Rotation.mean: weights has shape "
                              f"{w.shape}.", where=user_source(),
                              why=f"there are {count} rotations.")
-        _, vectors = fnp.linalg.eigh((w[:, None] * self.quat).T @ self.quat)
+        _, vectors = fnp.linalg.eigh(matmul((w[:, None] * self.quat).T, self.quat))
         return Rotation(vectors[:, -1])
 
     @property
