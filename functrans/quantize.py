@@ -97,7 +97,7 @@ def dequantize(q: QuantizedArray) -> Array:
     return (q.values.astype(np.float32) * q.scales).astype(q.dtype)
 
 
-def matmul(x: ArrayLike, q: QuantizedArray, *, activations: DTypeLike = None) -> Array:
+def matmul(x: ArrayLike, q: QuantizedArray, *, activations: DTypeLike | None = None) -> Array:
     """x @ w of a quantized matrix w (inputs, outputs), in x's dtype, with sums in float32.
 
     With `activations` x is quantized, too, with a scale for each row: int8 products are exact sums

@@ -49,7 +49,8 @@ OF_PYTREES = {
     "lax.all_gather", "lax.all_to_all", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
     "lax.pbroadcast", "lax.pcast", "lax.platform_dependent", "lax.pmax", "lax.pmean", "lax.pmin",
     "lax.ppermute", "lax.pshuffle", "lax.pswapaxes", "lax.psum", "lax.psum_scatter", "lax.reduce",
-    "lax.reduce_window", "lax.switch", "linear_transpose", "linearize", "lower", "profile",
+    "lax.reduce_window", "lax.switch", "linear_transpose", "linearize", "lower", "nn.run_cell",
+    "profile",
     "pure_callback", "vjp", "vmap",
 }
 # What holds something of unknown type: functions of the user, arrays and dtypes of NumPy.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import promote_dtypes_inexact
-from functrans.typing import Array, ArrayLike, Axis
+from functrans.typing import Array, ArrayLike, Axis, AxisName
 
 __all__ = ["BatchStats", "batch_norm", "group_norm", "layer_norm", "rms_norm"]
 
@@ -98,7 +98,7 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None,
 def batch_norm(x: ArrayLike, stats: BatchStats | None = None, scale: ArrayLike | None = None,
                bias: ArrayLike | None = None, *, training: bool, momentum: float = 0.9,
                axis: Axis = None, epsilon: float = 1e-5,
-               axis_name: Any = None) -> tuple[Array, BatchStats]:
+               axis_name: AxisName | None = None) -> tuple[Array, BatchStats]:
     """Normalization of each feature over a batch, and the running statistics after it.
 
     x has shape (batch, ..., features); the mean is over all axes but the last, or over `axis`, and

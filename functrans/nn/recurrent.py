@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import functrans.numpy as fnp
 from functrans import lax, random
@@ -17,12 +17,12 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.nn import initializers
 from functrans.nn.activations import sigmoid, tanh
-from functrans.typing import Array, ArrayLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike, PyTree
 
 __all__ = ["LSTMState", "gru_cell", "init_cell", "lstm_cell", "rnn_cell", "run_cell"]
 
-Params = Mapping[str, Any]
-Cell = Callable[[Params, Any, Array], tuple[Any, Array]]
+Params = Mapping[str, ArrayLike]
+Cell = Callable[[Params, PyTree, Array], tuple[PyTree, Array]]
 
 
 _GATES = {"rnn_cell": 1, "lstm_cell": 4, "gru_cell": 3}
@@ -35,8 +35,8 @@ class LSTMState(NamedTuple):
     cell: Array
 
 
-def init_cell(key: Any, cell: Cell, inputs: int, hidden: int,
-              dtype: DTypeLike = None) -> dict[str, Array]:
+def init_cell(key: Array, cell: Cell, inputs: int, hidden: int,
+              dtype: DTypeLike | None = None) -> dict[str, Array]:
     """Parameters of a cell: `input` (inputs, n hidden), `recurrent` (hidden, n hidden), `bias`.
 
     Input weights are Glorot uniform, recurrent ones orthogonal for each gate, biases 0, that of an
@@ -120,8 +120,8 @@ def gru_cell(params: Params, state: ArrayLike, x: ArrayLike) -> tuple[Array, Arr
     return out, out
 
 
-def run_cell(cell: Cell, params: Params, state: Any, xs: ArrayLike, *,
-             reverse: bool = False) -> tuple[Any, Array]:
+def run_cell(cell: Cell, params: Params, state: PyTree, xs: ArrayLike, *,
+             reverse: bool = False) -> tuple[PyTree, Array]:
     """The last state and the outputs of a cell over a sequence, whose first axis is time.
 
     >>> import functrans as ft, functrans.numpy as jnp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def embed(table: ArrayLike, ids: ArrayLike) -> Array:
 
 
 def sinusoidal_positions(length: int, features: int, base: float = 10000.0,
-                         dtype: DTypeLike = None) -> Array:
+                         dtype: DTypeLike | None = None) -> Array:
     """Sines, then cosines, of positions with wavelengths from 2 pi to 2 pi base.
 
     Shape (length, features). Source: Vaswani et al., Attention is all you need (2017).
@@ -82,7 +82,7 @@ def rotary_embedding(x: ArrayLike, positions: ArrayLike | None = None,
     return turned.astype(x.dtype)
 
 
-def dropout(key: Any, x: ArrayLike, rate: float, *, deterministic: bool = False,
+def dropout(key: Array | None, x: ArrayLike, rate: float, *, deterministic: bool = False,
             broadcast_axes: tuple[int, ...] = ()) -> Array:
     """x with elements set to 0 with probability `rate`, the others divided by 1 - rate.
 
@@ -116,7 +116,7 @@ class KVCache(NamedTuple):
 
 
 def init_cache(batch: int, size: int, heads: int, features: int,
-               dtype: DTypeLike = None) -> KVCache:
+               dtype: DTypeLike | None = None) -> KVCache:
     """An empty cache for `size` positions.
 
     >>> import functrans as ft
