@@ -101,6 +101,9 @@ def dropout(key: Array | None, x: ArrayLike, rate: float, *, deterministic: bool
         return x
     if rate == 1:
         return fnp.zeros_like(x)
+    if key is None:
+        raise ArgumentError("dropout got no key.", where=user_source(),
+                            fix="a key, or deterministic=True")
     drawn = [axis % x.ndim for axis in broadcast_axes]
     shape = [1 if i in drawn else n for i, n in enumerate(x.shape)]
     keep = random.bernoulli(key, 1 - rate, shape)

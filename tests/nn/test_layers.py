@@ -123,6 +123,8 @@ def test_dropout():
     assert (rows == rows[:, :1]).all() and 0 < rows.mean() < 2
     assert nn.dropout(None, x, 0.5, deterministic=True).tolist() == x.tolist()
     assert not np.asarray(nn.dropout(ft.random.key(0), x, 1.0)).any()
+    with pytest.raises(ArgumentError, match="no key"):
+        nn.dropout(None, x, 0.5)
     with pytest.raises(ArgumentError, match="rate=2"):
         nn.dropout(ft.random.key(0), x, 2)
 
