@@ -31,6 +31,35 @@ def test_what_numpy_combines(op, dtype):
     assert not any(isinstance(s, HostStep) for s in program.steps)
 
 
+FEW = {  # updates, fewer than half of the rows of the base
+    "distinct": (np.array([7, 3, 39, 0], "i"), 5),
+    "repeated, some out of bounds": (np.array([31, 4, 31, 99, 4, -70, 31], "i"), 5),
+    "all of one": (np.full(130, 217, "i"), 2),
+    "long runs": (np.repeat(np.array([399, 0, 240], "i"), [20, 140, 3]), 2),
+    "wide": (np.array([11, 2, 11], "i"), 1030),
+    "one": (np.array([5], "i"), 4)}
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("op", ["add", "multiply", "max"])
+@pytest.mark.parametrize("name", FEW)
+def test_few_updates_touch_no_other_rows(name, op):
+    rows, width = FEW[name]
+    base = RNG.normal(size=(max(40, 4 * len(rows)), width)).astype("f")
+    updates = (1 + 0.01 * RNG.normal(size=(len(rows), width))).astype("f")
+    with ft.config.deterministic():
+        program = check(combined(op), base, rows, updates, tolerance=1e-5)
+    assert {"copied", "folded"} <= set(kernels_of(program))
+    assert "bounds" not in kernels_of(program)
+
+
+def test_few_updates_in_a_loop_are_in_place():
+    rows, width = FEW["repeated, some out of bounds"]
+    base, updates = RNG.normal(size=(40, width)), RNG.normal(size=(len(rows), width))
+    check(lambda x, i, u: lax.fori_loop(0, 2, lambda _, y: y.at[i].multiply(u, mode="drop"), x),
+          base.astype("f"), rows, updates.astype("f"), tolerance=1e-5)
+
+
 @pytest.mark.parametrize("op", ["min", "max", "multiply"])
 def test_nan_counts_whatever_its_sign(op):
     base, updates = BASE.copy(), UPDATES.copy()

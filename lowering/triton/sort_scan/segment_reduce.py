@@ -2,7 +2,9 @@
 
 Where the updates of each row begin and end is written down first, and a program folds those of one
 row, in order. Pieces of the updates that are all of one row are folded before, each in a program of
-its own: a row that has most of them would take long otherwise.
+its own: a row that has most of them would take long otherwise. Where updates are few beside rows,
+there is a program for each update instead: the first of a row looks for the last, folds them, and
+no other row is touched.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ COLUMNS = 1024  # few programs: most rows have few updates
 WIDE, NARROW_TILE, WIDE_TILE = 128, 256, 1024  # elements of updates that a program reads at a time
 PIECE = 128  # updates, and at least so many tiles:
 TILES = 4
+FEW = 2  # updates are few where there are so many times as many rows
+COPYING = 1056  # programs that copy the base, 8 a multiprocessor
 
 
 class SegmentReduceCall(AxisCall):
@@ -67,18 +71,23 @@ class SegmentReduceCall(AxisCall):
         self.across = -(-self.width // self.block_c)
         self.piece = max(PIECE, TILES * self.block_p)
         self.pieces = self.count // self.piece  # what is left over is in none
+        self.is_few = self.base is not None and FEW * self.count <= self.rows
 
     def launches(self) -> Launches:
-        bounds = PartialResults(1, 2 * self.rows, "i32")
         places: dict[str, tuple[KernelOperand, int]] = {
             "out": (self.results[0], 0), "keys": (self.keys, 0), "order": (self.order, 0),
-            "updates": (self.updates, 0), "begins": (bounds, 0), "ends": (bounds, 4 * self.rows)}
+            "updates": (self.updates, 0)}
         if self.base is not None:
             places["base"] = (self.base, 0)
-        found = [self._cleared(), self._bounds(), self._folded()]
+        if self.is_few:
+            found = [self._copied(), self._folded()]
+        else:
+            bounds = PartialResults(1, 2 * self.rows, "i32")
+            places |= {"begins": (bounds, 0), "ends": (bounds, 4 * self.rows)}
+            found = [self._cleared(), self._bounds(), self._folded()]
         if self.pieces:
             places["pieces"] = (PartialResults(self.pieces, self.width, self.fold.dtype), 0)
-            found.insert(2, self._pieces())
+            found.insert(-1, self._pieces())
         return Launches(found, places)
 
     # --------------------------------------------------------------------------- text
@@ -151,12 +160,41 @@ class SegmentReduceCall(AxisCall):
             "pieces": MEMORY[self.fold.dtype], "keys": "i32", "order": "i32",
             "updates": MEMORY[self.dtype]}, lines, self.pieces * self.across, self.warps)
 
+    def _copied(self) -> TemplateKernel:
+        """The base in the memory of the result, where it is not there already."""
+        size, kind = self.rows * self.width, MEMORY[self.dtype]
+        lines = ["first = tl.program_id(0).to(tl.int64)", f"size = {size}",
+                 "if out.to(tl.int64) == base.to(tl.int64):", "    size = 0",
+                 f"for t in range(first * {BLOCK}, size, {COPYING * BLOCK}):",
+                 f"    i = t + tl.arange(0, {BLOCK})", f"    inside = i < {size}",
+                 "    tl.store(out + i, tl.load(base + i, mask=inside), mask=inside)"]
+        return self._kernel("copied", {"out": kind, "base": kind}, lines,
+                            min(COPYING, -(-size // BLOCK)))
+
+    def _found_by_update(self) -> list[str]:
+        """The row of an update and the end of its updates, which is their begin for all but one."""
+        n = self.count
+        return [*self._columns("begin"), "row = tl.load(keys + begin)",
+                "before = tl.load(keys + begin - 1, mask=begin > 0, other=-1)",
+                f"is_first = (row != before) & (row < {self.rows})",
+                "end = tl.where(is_first, begin + 1, begin)",
+                f"above = tl.where(is_first, {n}, begin)",
+                f"for t in range({n.bit_length()}):", "    middle = (end + above) // 2",
+                "    same = tl.load(keys + middle, mask=end < above, other=-1) == row",
+                "    above = tl.where((end < above) & (same == 0), middle, above)",
+                "    end = tl.where((end < above) & same, middle + 1, end)"]
+
     def _folded(self) -> TemplateKernel:
         """A row: updates up to the first whole piece, pieces, and what comes after them."""
-        lines = [*self._columns("row"), "begin = tl.load(begins + row)",
-                 "end = tl.load(ends + row)", self._accumulator()]
-        pointers = {"out": MEMORY[self.dtype], "updates": MEMORY[self.dtype], "order": "i32",
-                    "begins": "i32", "ends": "i32"}
+        pointers = {"out": MEMORY[self.dtype], "updates": MEMORY[self.dtype], "order": "i32"}
+        if self.is_few:
+            lines = self._found_by_update()
+            pointers["keys"] = "i32"
+        else:
+            lines = [*self._columns("row"), "begin = tl.load(begins + row)",
+                     "end = tl.load(ends + row)"]
+            pointers |= {"begins": "i32", "ends": "i32"}
+        lines.append(self._accumulator())
         if self.pieces:
             lines += [f"first = (begin + {self.piece - 1}) // {self.piece}",
                       f"last = end // {self.piece}",
@@ -177,8 +215,12 @@ class SegmentReduceCall(AxisCall):
         value = f"tl.where(begin < end, {self.fold.combined(['old'], ['found'])}, old)"
         if self.dtype in NARROW:
             value = narrow(f"({value})", self.dtype)
-        lines.append(f"tl.store(out + place, {value}, mask=c < {self.width})")
-        return self._kernel("folded", pointers, lines, self.rows * self.across, self.warps)
+        inside = f"c < {self.width}"
+        if self.is_few:
+            inside = f"({inside}) & (c * 0 + begin < end)"
+        lines.append(f"tl.store(out + place, {value}, mask={inside})")
+        programs = self.count if self.is_few else self.rows
+        return self._kernel("folded", pointers, lines, programs * self.across, self.warps)
 
 
 def _constant(t: Tensor) -> Any:
