@@ -47,7 +47,8 @@ def close(actual, expected, dtype):
 
 
 @pytest.mark.parametrize("dtype", REAL)
-@pytest.mark.parametrize("shape", [(7,), (64,), (3, 1000), (2, 3, 8, 9), (4, 6, 10, 5)], ids=str)
+@pytest.mark.parametrize("shape", [(7,), (64,), (3, 1000), (32, 128), (2, 3, 8, 9), (4, 6, 10, 5)],
+                         ids=str)
 def test_transforms(shape, dtype):
     x, z = numbers(*shape, dtype=dtype), numbers(*shape, dtype=f"complex{2 * int(dtype[5:])}")
     for rank in range(1, min(3, len(shape)) + 1):
