@@ -156,7 +156,9 @@ CASES = [case for case in all_cases() if any(np.iscomplexobj(a) for a in case.ar
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_complex_primitives(case):
-    for out, expected in zip(on_gpu(case.outs, *case.args), on_cpu(case.outs, *case.args)):
+    with ft.config.host_steps("allow"):  # Schur forms and what is made of them
+        outs = on_gpu(case.outs, *case.args)
+    for out, expected in zip(outs, on_cpu(case.outs, *case.args)):
         np.testing.assert_allclose(out, expected, 1e-4, 1e-5)
 
 
