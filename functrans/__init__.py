@@ -116,7 +116,8 @@ __all__ = [
     "local_devices",
     "lower", "make_array_from_callback", "make_array_from_process_local_data",
     "make_array_from_single_device_arrays", "make_jaxpr", "mixed_precision", "named_call",
-    "named_scope", "nn", "numpy", "ops", "optim", "per_sample", "print_environment_info",
+    "named_scope", "nn", "numpy", "numpy_code", "ops", "optim", "per_sample",
+    "print_environment_info",
     "process_count", "process_index", "process_indices", "profile", "pure_callback", "quantize",
     "random", "remat", "scipy", "stop_gradient", "test_util", "tree", "tree_util", "typeof",
     "value_and_grad", "vjp", "vmap", "weights",
@@ -128,6 +129,7 @@ _LAZY = ("checkpoint_policies", "custom_batching", "errors", "experimental", "ex
          "flatten_util", "image", "mixed_precision", "nn", "ops", "optim", "per_sample",
          "quantize", "random", "scipy", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
+_MUTABLE = ("numpy_code",)
 
 
 def __getattr__(name: str) -> Any:
@@ -136,6 +138,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"functrans.{name}")
     if name in _INSPECT:
         return getattr(importlib.import_module("functrans.inspect"), name)
+    if name in _MUTABLE:
+        return getattr(importlib.import_module("functrans.mutable"), name)
     raise missing_attribute("functrans", name)
 
 

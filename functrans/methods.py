@@ -20,11 +20,11 @@ from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device, place_of
 from functrans.dlpack import export_host
 from functrans.foreign import install_foreign_attributes
-from functrans.numpy.namespace_info import API_VERSIONS
+from functrans.numpy.namespace_info import API_VERSIONS, used_namespace
 from functrans.operators import install_operators
 from functrans.protocol import array_function, array_ufunc
 
-__all__ = ["install"]
+__all__ = ["install", "view_as"]
 
 # Functions of functrans.numpy that take the array first, as they are.
 _FUNCTIONS = (
@@ -70,7 +70,7 @@ def _copy(self: Any) -> Any:
     return fnp.copy(self)
 
 
-def _view(self: Any, dtype: Any = None, *sizes: Any) -> Any:
+def view_as(self: Any, dtype: Any = None, *sizes: Any) -> Any:
     """The bytes read as another dtype; the last axis grows or shrinks with its width.
 
     Raises ShapeError when the last axis does not divide into the wider elements, ArgumentError for
@@ -87,7 +87,7 @@ def _view(self: Any, dtype: Any = None, *sizes: Any) -> Any:
     if new == self.dtype:
         return self
     if new == np.bool_:
-        return fnp.not_equal(_view(self, np.uint8), 0)
+        return fnp.not_equal(view_as(self, np.uint8), 0)
     x = fnp.astype(self, np.uint8) if self.dtype == np.bool_ else self
     old_width, new_width = x.dtype.itemsize, new.itemsize
     if old_width == new_width:
@@ -128,7 +128,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     if api_version is not None and api_version not in API_VERSIONS:
         raise ArgumentError(f"there is no revision {api_version!r} of the array API here.",
                             fix=f"Revisions are {', '.join(API_VERSIONS)}.")
-    return fnp
+    return used_namespace(fnp)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -142,7 +142,7 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 _METHODS: dict[str, Any] = {
     **{name: getattr(fnp, name) for name in _FUNCTIONS},
     "astype": _astype, "reshape": _reshape, "transpose": _transpose, "flatten": _flatten,
-    "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": _view,
+    "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": view_as,
     "to_device": _to_device, "__contains__": _contains,
     "__round__": _round, "__array_namespace__": _namespace,
     "__array_ufunc__": public(array_ufunc), "__array_function__": public(array_function),

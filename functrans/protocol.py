@@ -134,7 +134,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     plain = True
     for x in inputs:
         if not isinstance(x, _KNOWN) and type(x) is not np.ndarray:
-            if _knows_better(x):
+            if knows_better(x):
                 return NotImplemented  # another library's array, which may know what to do
             plain = False
     name = f"np.{ufunc.__name__}"
@@ -164,7 +164,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     return _ufunc(name, ufunc, target, method, inputs, kwargs)
 
 
-def _knows_better(x: Any) -> bool:
+def knows_better(x: Any) -> bool:
     """Whether x is an array of another library, which handles ufuncs itself or refuses to."""
     handler = getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__)
     return handler is not np.ndarray.__array_ufunc__

@@ -32,6 +32,7 @@ LAYERS = [
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
     "third_parties", "placement", "environment",
     "flatten_util", "ops",
+    "mutable",
     "random",
     "nn", "optim",
     "image",
@@ -334,7 +335,8 @@ def test_importing_is_lean():
     loaded = set(run("import sys, functrans; print(*sys.modules)").split())
     assert "functrans.numpy" in loaded
     unwanted = {"sympy", "triton", "scipy", "importlib.metadata", "email", "jax", "torch",
-                "functrans.random", "functrans.nn", "functrans.scipy", "functrans.test_util"}
+                "functrans.random", "functrans.nn", "functrans.scipy", "functrans.test_util",
+                "functrans.mutable"}
     assert not loaded & unwanted
 
 

@@ -38,6 +38,9 @@ def to_array(x: Any, what: str = "an argument") -> Array:
     if isinstance(x, _SCALARS):
         dtype = dtypes.canonical_scalar(x)
         return wrap(np.asarray(x, dtype), dtypes.kind(dtype) != "b")
+    functional = getattr(x, "__functrans_array__", None)
+    if functional is not None:  # of an array that can be written into: what is in it now
+        return to_array(functional(), what)
     for_array = getattr(x, "__array__", None)
     if for_array is not None:
         return to_array(np.asarray(x), what)

@@ -94,6 +94,9 @@ def operand(name: str, x: ArrayLike | None) -> Array:
     if isinstance(x, PYTHON_SCALARS):  # a subclass, such as an IntEnum
         plain: Any = next(t for t in PYTHON_SCALARS if isinstance(x, t))
         return operand(name, plain(x))
+    functional = getattr(x, "__functrans_array__", None)
+    if functional is not None:
+        return operand(name, functional())
     raise NonArrayError(
         f"functrans.numpy.{name} takes arrays and numbers, and got {_description(x)}.",
         where=user_source(),

@@ -104,6 +104,8 @@ def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = Tru
         x = operand("array", object)
     elif isinstance(object, (list, tuple)):
         x = _from_sequence(object, dtype)
+    elif hasattr(object, "__functrans_array__"):
+        x = operand("array", object)
     elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
         x = operand("array", np.asarray(object))
     else:

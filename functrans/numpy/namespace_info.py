@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,8 @@ from functrans.core.trace import get_trace
 from functrans.device import Device, current_device, devices
 from functrans.transforms.batching import BatchTrace
 
-__all__ = ["API_VERSIONS", "__array_api_version__", "__array_namespace_info__"]
+__all__ = ["API_VERSIONS", "__array_api_version__", "__array_namespace_info__", "namespace_in_use",
+           "used_namespace"]
 
 # each revision of the standard keeps what the ones before it had
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -33,6 +37,28 @@ _KINDS = {
     "numeric": (*_SIGNED, *_UNSIGNED, *_REAL, *_COMPLEX),
 }
 _ALL = ("bool", *_KINDS["numeric"])
+
+
+class _Used(threading.local):
+    namespace: Any = None
+
+
+_used = _Used()
+
+
+@contextmanager
+def namespace_in_use(namespace: Any) -> Iterator[None]:
+    """Inside, arrays give this namespace to libraries, in place of functrans.numpy."""
+    before, _used.namespace = _used.namespace, namespace
+    try:
+        yield
+    finally:
+        _used.namespace = before
+
+
+def used_namespace(default: Any) -> Any:
+    """The namespace that arrays give to libraries."""
+    return default if _used.namespace is None else _used.namespace
 
 
 class __array_namespace_info__:

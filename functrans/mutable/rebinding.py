@@ -1,0 +1,200 @@
+"""A function of the user's with another NumPy: its `np` is the namespace of numpy_code.
+
+The function is made again from its code, with globals that look a name up in the module of the
+user's and translate what they find: NumPy and its functions, other functions of the user's and
+modules with such, arrays. Nothing of the user's is changed, so that threads do not meet.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from functrans.core.convert import to_array
+from functrans.core.errors import is_internal_module
+from functrans.mutable.arrays import new
+from functrans.mutable.calls import CAPTURED
+from functrans.mutable.namespace import MATH, in_namespace
+
+__all__ = ["Rebinding"]
+
+_LIBRARIES = tuple({f"{Path(path).resolve()}/" for name, path in sysconfig.get_paths().items()
+                    if name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_KEPT = ("__builtins__", "__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
+
+
+def _in_numpy(name: Any) -> bool:
+    return isinstance(name, str) and (name == "numpy" or name.startswith("numpy."))
+
+
+class _Globals(dict[str, Any]):
+    """The globals of a module, translated as they are read.
+
+    CPython asks a subclass of dict by its own lookup. Assignments (`global n; n = 1`) come into
+    the dict itself, and are handed to the module when the call ends.
+    """
+
+    def __init__(self, module: dict[str, Any], rebinding: Rebinding) -> None:
+        super().__init__({name: module[name] for name in _KEPT if name in module})
+        self["__builtins__"] = {**vars(builtins), "__import__": rebinding.import_module}
+        self._module = module
+        self._translate = rebinding.translate
+        self._preset: dict[str, Any] = {}
+
+    def __missing__(self, name: str) -> Any:
+        return self._translate(self._module[name])
+
+    def preset(self, name: str) -> None:
+        """Put a name here at once: the body of a class looks into the dict."""
+        if name in self._module and name not in self:
+            self._preset[name] = self[name] = self.__missing__(name)
+
+    def hand_back(self) -> None:
+        """Assign to the module what the function assigned to its globals."""
+        for name, value in self.items():
+            if name not in _KEPT and self._preset.get(name, self) is not value:
+                self._module[name] = value
+
+
+class _Module:
+    """A module of the user's, translated as it is read."""
+
+    def __init__(self, module: ModuleType, translate: Callable[[Any], Any]) -> None:
+        self.__dict__.update(_module=module, _translate=translate)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._translate(getattr(self._module, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+
+class Rebinding:
+    """The functions that one call of numpy_code made anew, each once."""
+
+    def __init__(self, function: Any) -> None:
+        module = getattr(inspect.unwrap(function), "__module__", None) or ""
+        self._package = module.partition(".")[0]
+        self._done: dict[int, tuple[Any, Any]] = {}  # by identity, with the object that has it
+        self._globals: dict[int, _Globals] = {}
+
+    def translate(self, value: Any) -> Any:
+        """What the function finds in place of a value."""
+        if type(value) in (int, float, str, bool, type(None), type):
+            return in_namespace(value) if value is np.ndarray or value is np.vectorize else value
+        known = self._done.get(id(value))
+        if known is None:
+            known = (value, self._translated(value))
+            self._done.setdefault(id(value), known)
+        return known[1]
+
+    def _translated(self, value: Any) -> Any:
+        if isinstance(value, ModuleType):
+            if _in_numpy(value.__name__):
+                return in_namespace(value)
+            if value is math:
+                return MATH
+            return _Module(value, self.translate) if self._is_users(
+                value.__name__, getattr(value, "__file__", None) or "/") else value
+        if isinstance(value, FunctionType):
+            if _in_numpy(value.__module__):
+                return in_namespace(value)
+            if self._is_users(value.__module__ or "", value.__code__.co_filename):
+                return self.function(value)
+            return value
+        if isinstance(value, np.ndarray):
+            if type(value) is np.ndarray and value.dtype.kind in "biufc" and value.ndim:
+                return new(to_array(value), kind=CAPTURED)
+            return value
+        if isinstance(value, np.ufunc):
+            return in_namespace(value) if getattr(np, value.__name__, None) is value else value
+        if isinstance(value, functools.partial):
+            return functools.partial(self.translate(value.func), *map(self.translate, value.args),
+                                     **{k: self.translate(v) for k, v in value.keywords.items()})
+        if isinstance(value, MethodType):
+            return MethodType(self.translate(value.__func__), value.__self__)
+        if callable(value) and _in_numpy(getattr(value, "__module__", None)) and (
+                not isinstance(value, type) or value in (np.ndarray, np.vectorize, np.ndenumerate,
+                                                         np.nditer)):
+            return in_namespace(value)
+        if callable(value) and getattr(math, getattr(value, "__name__", ""), None) is value:
+            return getattr(MATH, value.__name__)
+        return value
+
+    def _is_users(self, module: str, file: str) -> bool:
+        """Whether code is the user's: in the package of the function, or in no library."""
+        if is_internal_module(module):
+            return False
+        if self._package and module.partition(".")[0] == self._package:
+            return True
+        return not file.startswith(_LIBRARIES) and not file.startswith("<frozen") and \
+            file != "/"
+
+    def function(self, function: FunctionType) -> FunctionType:
+        """The function with translated globals, defaults and closure."""
+        known = self._done.get(id(function))
+        if known is not None:
+            return known[1]  # type: ignore[no-any-return]
+        names = self._globals.get(id(function.__globals__))
+        if names is None:
+            names = _Globals(function.__globals__, self)
+            self._globals[id(function.__globals__)] = names
+        for name in _names_of_classes(function.__code__):
+            names.preset(name)
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        closure = tuple(self._cell(old, new_cell) for old, new_cell in zip(
+            function.__closure__ or (), cells, strict=True))
+        rebound = FunctionType(function.__code__, names, function.__name__, None, closure)
+        self._done[id(function)] = (function, rebound)
+        for old, cell in zip(function.__closure__ or (), closure, strict=True):
+            if cell is not old:
+                cell.cell_contents = self.translate(old.cell_contents)
+        rebound.__defaults__ = function.__defaults__ and tuple(
+            map(self.translate, function.__defaults__))
+        rebound.__kwdefaults__ = {k: self.translate(v) for k, v in (
+            function.__kwdefaults__ or {}).items()}
+        rebound.__qualname__, rebound.__module__ = function.__qualname__, function.__module__
+        rebound.__doc__ = function.__doc__
+        rebound.__dict__.update(function.__dict__)
+        return rebound
+
+    def _cell(self, old: CellType, new_cell: CellType) -> CellType:
+        """The cell itself where its content needs no translation: it stays shared."""
+        try:
+            content = old.cell_contents
+        except ValueError:  # empty
+            return old
+        if isinstance(content, FunctionType):
+            users = self._is_users(content.__module__ or "", content.__code__.co_filename)
+            return new_cell if users or _in_numpy(content.__module__) else old
+        return old if self.translate(content) is content else new_cell
+
+    def import_module(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """`import name` inside of the function."""
+        return self.translate(__import__(name, *args, **kwargs))
+
+    def hand_back(self) -> None:
+        """End: global variables that were assigned are the module's."""
+        for names in self._globals.values():
+            names.hand_back()
+
+
+@functools.lru_cache(maxsize=256)
+def _names_of_classes(code: CodeType) -> tuple[str, ...]:
+    """Global names that bodies of classes within a function use."""
+    names: list[str] = []
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if not inner.co_flags & inspect.CO_OPTIMIZED:
+                names += inner.co_names
+            names += _names_of_classes(inner)
+    return tuple(names)

@@ -1,0 +1,1 @@
+"""Tests of numpy_code: NumPy programs that write into their arrays."""
