@@ -113,6 +113,7 @@ DEFERRED = {
 # tests/scipy do)
 SCIPY_USERS = {
     "array_api_programs.py",
+    "scipy_programs.py",
     "test_arguments.py",
     "test_composed.py",
     "test_linalg_beside_scipy.py",

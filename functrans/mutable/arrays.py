@@ -25,6 +25,7 @@ from functrans.mutable.index import (
     entries_of,
     in_bounds,
     is_advanced,
+    known_mask,
     last_of_repeated,
     plain_index,
     traced_mask,
@@ -200,8 +201,14 @@ class MutableArray:
         if mask is not None:
             self.assign(_masked(old, mask, values))
             return
+        mask = known_mask(items)
+        if mask is not None and values.ndim <= old.ndim - mask.ndim:
+            self.assign(_masked(old, mask, values))
+            return
         items = last_of_repeated(items, self.shape)
-        self.assign(update(old, items, values, UPDATES["set"]))
+        new_value = update(old, items, values, UPDATES["set"])
+        # chosen, so that a derivative knows that what was there before does not matter, NaN or not
+        self.assign(new_value if mask is None else _masked(old, mask, new_value, whole=True))
 
     def _is_its_view(self, index: Any, value: MutableArray) -> bool:
         """Whether `x[i] = value` writes what is there: the end of `x[i] += y`."""
@@ -321,9 +328,11 @@ def _fitted(values: Any, shape: tuple[Any, ...]) -> Any:
                          ) from None
 
 
-def _masked(old: Any, mask: Any, values: Any) -> Any:
-    """x[mask] = values for a traced mask over the leading axes of x."""
+def _masked(old: Any, mask: Any, values: Any, whole: bool = False) -> Any:
+    """x[mask] = values for a mask over the leading axes of x; `whole` values have x's shape."""
     rest = old.ndim - mask.ndim
+    if whole:
+        return fnp.where(fnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)
     if values.ndim > rest and not (values.ndim == rest + 1 and values.shape[0] == 1):
         raise ShapeError(
             f"x[mask] = values of shape {tuple(values.shape)}, where the mask is traced.",

@@ -22,6 +22,7 @@ from functrans.core.trace import ARRAYS, Tracer
 from functrans.numpy.common import is_traced
 
 __all__ = ["Entry", "compose", "entries_of", "in_bounds", "is_advanced", "items_of",
+           "known_mask",
            "last_of_repeated", "plain_index", "traced_mask"]
 
 Entry: TypeAlias = Any
@@ -86,6 +87,15 @@ def traced_mask(items: Sequence[Any]) -> Any:
     """The mask of an index that is one traced mask, else None."""
     first = items[0]
     if len(items) == 1 and is_traced(first) and dtypes.kind(first.dtype) == "b":
+        return first
+    return None
+
+
+def known_mask(items: Sequence[Any]) -> Any:
+    """The mask of an index that is one mask of known values, else None."""
+    first = items[0]
+    if len(items) == 1 and isinstance(first, (*ARRAYS, np.ndarray)) and not is_traced(first) and (
+            first.ndim and dtypes.kind(first.dtype) == "b"):
         return first
     return None
 

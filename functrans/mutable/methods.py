@@ -13,7 +13,13 @@ from functrans.core.errors import ImmutableArrayError, public
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.mutable.arrays import MutableArray, new, unwrap
-from functrans.mutable.operations import call_function, call_ufunc, of_operator
+from functrans.mutable.operations import (
+    call_function,
+    call_ufunc,
+    in_order,
+    of_operator,
+    of_product,
+)
 from functrans.mutable.selected import Selected
 from functrans.mutable.views import flat_view, ravel, reshape, transpose, viewed
 from functrans.mutable.writers import sort_in_place
@@ -51,18 +57,19 @@ def _other(x: Any) -> Any:
 
 def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
     symbol = function.__name__.strip("_")
+    result = of_product if function is operator.matmul else of_operator
 
     def forward(self: MutableArray, other: Any) -> Any:
         value = _other(other)
         if value is NotImplemented:
             return NotImplemented
-        return of_operator(function(self.value, value), (self, other))
+        return result(function(self.value, value), (self, other))
 
     def reflected(self: MutableArray, other: Any) -> Any:
         value = _other(other)
         if value is NotImplemented:
             return NotImplemented
-        return of_operator(function(value, self.value), (other, self))
+        return result(function(value, self.value), (other, self))
 
     def in_place(self: MutableArray, other: Any) -> Any:
         value = _other(other)
@@ -110,9 +117,7 @@ def _transpose(self: MutableArray, *axes: Any) -> Any:
 
 
 def _copy(self: MutableArray, order: str = "C") -> Any:
-    if order == "K":
-        return call_function(np.copy, (self,), {})
-    return new(self.value, self._cell.call)
+    return in_order(self.value, (self,), order)
 
 
 def _astype(self: MutableArray, dtype: Any, order: str = "K", casting: str = "unsafe",
@@ -120,7 +125,7 @@ def _astype(self: MutableArray, dtype: Any, order: str = "K", casting: str = "un
     value = fnp.astype(self.value, dtype, device=device)
     if not copy and value.dtype == self.dtype:
         return self
-    return of_operator(value, (self,)) if value.ndim else new(value, self._cell.call)
+    return in_order(value, (self,), order)
 
 
 def _fill(self: MutableArray, value: Any) -> None:

@@ -20,7 +20,8 @@ from functrans.core.errors import NotCoveredError, public
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.mutable.arrays import MutableArray, fresh, new, unwrap
-from functrans.mutable.operations import adapted, call_function, call_ufunc, is_ours
+from functrans.mutable.calls import current_call
+from functrans.mutable.operations import adapted, call_function, call_ufunc, in_order, is_ours
 
 __all__ = ["MATH", "NUMPY", "Namespace", "in_namespace"]
 
@@ -33,8 +34,8 @@ _MAX_KNOWN = 4096
 
 def _created(value: Any, order: str | None = "C") -> Any:
     """A new array; `order="F"` is remembered, as it decides what reshapes are views."""
-    if order == "F" and value.ndim > 1 and all(isinstance(s, int) for s in value.shape):
-        return new(value, shadow=np.empty(value.shape, np.int8, order="F"))
+    if order == "F" and isinstance(value, ARRAYS) and current_call() is not None:
+        return in_order(value, (), "F")
     return fresh(value, zero_dim=True)
 
 
@@ -111,8 +112,7 @@ def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K"
         return _created(np.array(object, dtype, ndmin=ndmin))
     value = fnp.array(unwrap(object), dtype, ndmin=ndmin)
     if isinstance(object, MutableArray) and value.ndim == object.ndim > 1 and order in "KA":
-        return call_function(np.copy, (object,), {}) if value.dtype == object.dtype else \
-            object.astype(dtype)
+        return in_order(value, (object,), order)
     return _created(value, order)
 
 
@@ -151,9 +151,7 @@ def _require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any =
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     if not isinstance(a, MutableArray):
         return _array(a)
-    if order == "C":
-        return a.copy()
-    return call_function(np.copy, (a,), {}) if a.ndim else new(a.value)
+    return in_order(a.value, (a,), order)
 
 
 def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:

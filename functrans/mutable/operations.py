@@ -24,7 +24,8 @@ from functrans.mutable.views import VIEWS, atleast_1d, atleast_2d, atleast_3d, b
 from functrans.mutable.writers import WRITERS, update_at
 from functrans.protocol import array_function, array_ufunc
 
-__all__ = ["adapted", "call_function", "call_ufunc", "is_ours", "of_operator"]
+__all__ = ["adapted", "call_function", "call_ufunc", "in_order", "is_ours", "of_operator",
+           "of_product"]
 
 _VARIADIC = {np.atleast_1d: atleast_1d, np.atleast_2d: atleast_2d, np.atleast_3d: atleast_3d,
              np.broadcast_arrays: broadcast_arrays}
@@ -86,8 +87,27 @@ def _elementwise(result: Any, args: Sequence[Any]) -> Any:
 
 
 def of_operator(result: Any, args: Sequence[Any]) -> Any:
-    """What an operator returns."""
+    """What an elementwise operator returns."""
     return _elementwise(result, args)
+
+
+def in_order(value: Any, args: Sequence[Any], order: str | None = "C") -> Any:
+    """A new array, without axes too, in the order that a copy is asked for."""
+    if value.ndim < 2:
+        return new(value)
+    if order == "A":
+        shadow = args[0].shadow()
+        is_fortran = shadow is not None and shadow.flags.f_contiguous and not \
+            shadow.flags.c_contiguous
+        order = "F" if is_fortran else "C"
+    if order == "F" and all(isinstance(s, int) for s in value.shape):
+        return new(value, shadow=np.empty(value.shape, np.int8, order="F"))
+    return _elementwise(value, args) if order == "K" else new(value)
+
+
+def of_product(result: Any, args: Sequence[Any]) -> Any:
+    """What a generalised ufunc returns: only the axes around the product follow the arguments."""
+    return fresh(result, known=all(map(_is_row_major, args)) or getattr(result, "ndim", 0) < 3)
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any],
@@ -120,8 +140,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     if out is None or all(t is None for t in targets):
         if method == "__call__" and ufunc.signature is None:
             return _elementwise(results, inputs)
-        known = ufunc.signature is not None or all(map(_is_row_major, inputs))
-        return fresh(results, known=known)
+        return of_product(results, inputs) if ufunc.signature is not None else \
+            fresh(results, known=all(map(_is_row_major, inputs)))
     many = results if isinstance(results, tuple) else (results,)
     filled = tuple(_write(t, r, name) for t, r in zip(targets, many, strict=True))
     return filled if isinstance(results, tuple) else filled[0]

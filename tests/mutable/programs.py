@@ -1,5 +1,7 @@
 """Programs as one writes them for NumPy, with arrays that are filled, and their arguments."""
 
+import itertools
+
 import numpy as np
 from numpy import zeros_like
 
@@ -7,7 +9,7 @@ rng = np.random.default_rng(0)
 
 
 def heat(u, steps):
-    """Finite differences with ghost cells: reflecting ends, and a ring of them in two dimensions."""
+    """Finite differences with ghost cells, filled anew before each step."""
     padded = np.zeros((u.shape[0] + 2, u.shape[1] + 2))
     padded[1:-1, 1:-1] = u
     inner = padded[1:-1, 1:-1]
@@ -109,7 +111,7 @@ def automaton(cells, steps):
     """A soft rule over neighbours on a ring; the newest state is a view that moves along."""
     states = np.zeros((steps + 1, len(cells)))
     states[0] = cells
-    for now, following in zip(states, states[1:]):
+    for now, following in itertools.pairwise(states):
         following[1:-1] = now[:-2] * (1 - now[2:]) + now[2:] * (1 - now[:-2])
         following[0] = now[-1] * (1 - now[1])
         following[-1] = now[0] + now[-2] * (1 - now[0])
