@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dis import opmap
 from typing import Any, NoReturn
 
 from functrans.core.dims import Dim
@@ -26,6 +27,8 @@ _FIXES = {
     "len()": "x.size or x.shape[0] of an array with an axis",
     "a NumPy array": "functrans.numpy has NumPy's functions for traced arrays, and "
                      "functrans.pure_callback calls any other",
+    "an element of a NumPy array": "x = functrans.numpy.zeros(n), and x = x.at[i].set(v); or "
+                                   "functrans.numpy_code(f), in which NumPy's arrays take it",
     "a Python value": "return it from the function, or functrans.debug.print(\"{}\", x)",
     "formatted text": "functrans.debug.print(\"{x}\", x=x)",
 }
@@ -59,11 +62,27 @@ def refuse(x: Tracer, wanted: str) -> NoReturn:
         where=user_source(), why=why, fix=reduce + _FIXES[wanted] + static)
 
 
+# what NumPy asks for where it stores a number in an array
+_STORED = ("float()", "int()", "complex()")
+
+
+def _is_stored() -> bool:
+    """Whether the user's line is `array[i] = x`: an array that asks for a number is not ours."""
+    source = user_source()
+    return source is not None and source.code.co_code[source.offset] == opmap["STORE_SUBSCR"]
+
+
 def _converter(wanted: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    stored = wanted in _STORED
+
     @public
     def method(self: Any) -> Any:
         value = self.concrete
-        return refuse(self, wanted) if value is None else convert(value)
+        if value is None:
+            refuse(self, wanted)
+        if stored and _is_stored():  # it would be a constant, without derivative
+            refuse(self, "an element of a NumPy array")
+        return convert(value)
 
     return method
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
@@ -68,6 +69,11 @@ def numpy_code(fun: Callable[..., Any] | None = None, *,
             why="the function is made anew, with another NumPy for its np.",
             fix="ft.numpy_code(f) of the function itself, and jit, grad or vmap of the result")
     function = fun
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise ArgumentError(
+            f"numpy_code({name_of(function)}): the function is a generator or a coroutine.",
+            why="its arrays are mutable while a call runs, and such a call ends before its code "
+                "does.", fix="return a list")
 
     @public
     def call(*args: Any, **kwargs: Any) -> Any:

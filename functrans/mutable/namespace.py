@@ -21,6 +21,7 @@ from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.mutable.arrays import MutableArray, fresh, new, unwrap
 from functrans.mutable.calls import current_call
+from functrans.mutable.numbers import SCALAR_TYPES, NumberType
 from functrans.mutable.operations import adapted, call_function, call_ufunc, in_order, is_ours
 
 __all__ = ["MATH", "NUMPY", "Namespace", "in_namespace"]
@@ -55,7 +56,7 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, d
 
 
 def _dtype(dtype: Any) -> Any:
-    return dtypes.default_float() if dtype is None or dtype is float else dtype
+    return dtypes.default_float() if dtype is None or dtype == float else dtype  # noqa: E721
 
 
 def _like(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,6 +244,7 @@ _OWN: Final[Mapping[Any, Any]] = MappingProxyType({
     np.ndenumerate: _enumerated, np.nan_to_num: _nan_to_num, np.trim_zeros: _trim_zeros,
     np.ndarray: ndarray, np.shape: lambda a: tuple(np.shape(unwrap(a))),
     np.ndim: lambda a: np.ndim(unwrap(a)), np.size: lambda a, axis=None: np.size(unwrap(a), axis),
+    **SCALAR_TYPES,
     np.lib.stride_tricks.as_strided: _refused(
         "lib.stride_tricks.as_strided", "sliding_window_view, reshape or an index"),
     np.nditer: _refused("nditer", "for i in np.ndindex(*x.shape): x[i] = ..."),
@@ -301,7 +303,7 @@ def _standing_for(value: Any) -> Any:
     except TypeError:  # not hashable
         return value
     if own is not None:
-        return own if isinstance(own, type) else public(own)
+        return own if isinstance(own, (type, NumberType)) else public(own)
     if isinstance(value, np.ufunc):
         return _Ufunc(value)
     if callable(value) and not isinstance(value, type):

@@ -159,7 +159,8 @@ def _check_targets(targets: Sequence[Any], name: str) -> None:
             raise ArgumentError(
                 f"{name} with out= an array that numpy_code did not make.", where=user_source(),
                 why="a result is written into arrays of the call alone.",
-                fix="out = np.empty(shape) inside of the function")
+                fix="out = np.empty(shape) or out = np.array(out) inside of the function first; "
+                    "x = x + y in place of x += y")
         target.check_writable()
 
 
@@ -177,10 +178,11 @@ def _write(target: Any, result: Any, name: str) -> Any:
 def _out_position(func: Any) -> int | None:
     """At which position a function takes out=."""
     try:
-        names = list(inspect.signature(func).parameters)
+        parameters = list(inspect.signature(func).parameters.values())
     except (TypeError, ValueError):
         return None
-    return names.index("out") if "out" in names else None
+    return next((i for i, p in enumerate(parameters) if p.name == "out"
+                 and p.kind is p.POSITIONAL_OR_KEYWORD), None)
 
 
 def call_function(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -14,7 +14,7 @@ import math
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,13 @@ from functrans.core.errors import is_internal_module
 from functrans.mutable.arrays import new
 from functrans.mutable.calls import CAPTURED
 from functrans.mutable.namespace import MATH, in_namespace
+from functrans.mutable.numbers import PYTHON_NUMBERS, SCALAR_TYPES
 
 __all__ = ["Rebinding"]
 
 _LIBRARIES = tuple({f"{Path(path).resolve()}/" for name, path in sysconfig.get_paths().items()
                     if name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_CLASSES = (np.ndarray, np.vectorize, np.ndenumerate, np.nditer, *SCALAR_TYPES)
 _KEPT = ("__builtins__", "__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
 
 
@@ -45,7 +47,8 @@ class _Globals(dict[str, Any]):
 
     def __init__(self, module: dict[str, Any], rebinding: Rebinding) -> None:
         super().__init__({name: module[name] for name in _KEPT if name in module})
-        self["__builtins__"] = {**vars(builtins), "__import__": rebinding.import_module}
+        self["__builtins__"] = {**vars(builtins), **PYTHON_NUMBERS,
+                                "__import__": rebinding.import_module}
         self._module = module
         self._translate = rebinding.translate
         self._preset: dict[str, Any] = {}
@@ -89,8 +92,8 @@ class Rebinding:
 
     def translate(self, value: Any) -> Any:
         """What the function finds in place of a value."""
-        if type(value) in (int, float, str, bool, type(None), type):
-            return in_namespace(value) if value is np.ndarray or value is np.vectorize else value
+        if type(value) in (int, float, str, bool, type(None)):
+            return value
         known = self._done.get(id(value))
         if known is None:
             known = (value, self._translated(value))
@@ -122,13 +125,19 @@ class Rebinding:
                                      **{k: self.translate(v) for k, v in value.keywords.items()})
         if isinstance(value, MethodType):
             return MethodType(self.translate(value.__func__), value.__self__)
-        if callable(value) and _in_numpy(getattr(value, "__module__", None)) and (
-                not isinstance(value, type) or value in (np.ndarray, np.vectorize, np.ndenumerate,
-                                                         np.nditer)):
-            return in_namespace(value)
-        if callable(value) and getattr(math, getattr(value, "__name__", ""), None) is value:
-            return getattr(MATH, value.__name__)
+        if isinstance(value, np.vectorize):
+            return in_namespace(np.vectorize)(self.translate(value.pyfunc),
+                                              signature=value.signature)
+        if isinstance(value, (BuiltinFunctionType, type(np.sum))) or (
+                isinstance(value, type) and value in _CLASSES):
+            return in_namespace(value) if _in_numpy(getattr(value, "__module__", None)) else \
+                self._of_math(value)
         return value
+
+    def _of_math(self, value: Any) -> Any:
+        """A function of `math` by its name alone."""
+        is_math = getattr(math, value.__name__, None) is value
+        return getattr(MATH, value.__name__) if is_math else value
 
     def _is_users(self, module: str, file: str) -> bool:
         """Whether code is the user's: in the package of the function, or in no library."""

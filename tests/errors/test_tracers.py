@@ -145,3 +145,19 @@ def test_a_leaked_tracer_says_where_it_was_made(maker: str, use: str) -> None:
     if kind.startswith("staging"):
         assert f"made at {__file__}:{keep.__code__.co_firstlineno + 1} (b = a * 2.0)" in text
     assert "is over" in text
+
+
+@pytest.mark.parametrize("transform", [ft.grad, ft.jit, lambda f: lambda v: ft.jvp(f, (v,), (v,))],
+                         ids=["grad", "jit", "jvp"])
+@pytest.mark.parametrize("dtype", [float, int, complex])
+def test_an_element_of_a_numpy_array_is_no_constant(transform: Any, dtype: type) -> None:
+    def f(v: Any) -> Any:
+        out = np.zeros(2, dtype)
+        out[0] = v
+        return out.sum() * v
+
+    with pytest.raises((TypeError, ValueError)) as raised:  # NumPy says it in its own words
+        transform(f)(2.0)
+    reasons = [raised.value, raised.value.__cause__]
+    assert any("an element of a NumPy array" in str(r) or "of a traced" in str(r) for r in reasons)
+    assert ft.grad(lambda v: float(v) * v)(2.0) == 2.0  # a number that is asked for is one

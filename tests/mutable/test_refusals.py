@@ -126,3 +126,9 @@ def test_what_is_no_python_function():
     for f in (np.sum, ft.jit(lambda x: x), len):
         with pytest.raises(ArgumentError, match="numpy_code takes a Python function"):
             ft.numpy_code(f)
+    with pytest.raises(ArgumentError, match=r"numpy_code\(rows\): the function is a generator"):
+        ft.numpy_code(rows)
+
+
+def rows(x):
+    yield np.zeros(3)

@@ -3,6 +3,7 @@
 import functools
 import math
 import operator
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import functrans.numpy as fnp
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
 I = np.array([2, 0, 2])
+SQUARES = np.vectorize(lambda v: v * v)
 TABLE = np.array([10.0, 20.0, 30.0])
 counter = 0
 
@@ -161,6 +163,7 @@ def functions(x):
         out[0] += np.vectorize(lambda v: v * v)(x[0])
     for index, value in np.ndenumerate(x):
         out[index] -= value
+    out[1] += np.einsum("i,i", x[0], x[1])
     grid = np.meshgrid(np.linspace(0, 1, 3), np.arange(2.0))[0]
     grid[0] = x[0]
     solved = la.solve(np.eye(2) * 2, x[:, 0])
@@ -194,12 +197,24 @@ def names(x, scale=TABLE, fn=np.negative):
     for m in made:
         m += counter
     part = functools.partial(np.full, 2)(1.0)
-    part[0] = operator.add(x[0, 0], 1)
+    part[0] = operator.add(x[0, 0], sqrt(x[1, 1])) + SQUARES(x)[1, 1]
     return made, part, fn(scale)
 
 
+def numbers(x):
+    out = np.zeros(3, dtype=float)
+    out[0] = float(x[0, 0]) * 2
+    out[1] = np.float64(x[0, 1]) + float("1.5") + int(2.7)
+    whole = np.asarray(x[1], dtype=np.float32)
+    whole += float(x[0, 2])
+    assert isinstance(1.0, float) and isinstance(np.float64(1), np.float64)
+    assert out.dtype == np.float64 and out.dtype == float
+    count = int(np.floor(x[1, 1]))
+    return out, whole, np.complex128(x[0, 0]) * complex(0, 1), np.int32(x[1]), count * out
+
+
 TABLE_OF = [aliases, zero_dimensional, outs, at, others, dtypes, masks, gathered, layouts, stacked,
-            functions]
+            functions, numbers]
 
 
 def same(got, wanted):
@@ -225,7 +240,7 @@ def test_beside_numpy(f):
         same(ft.tree.map(lambda r: r[1], lanes), wanted)
 
 
-@pytest.mark.parametrize("f", [aliases, outs, others, masks, gathered, stacked],
+@pytest.mark.parametrize("f", [aliases, outs, others, masks, gathered, stacked, numbers],
                          ids=lambda f: f.__name__)
 def test_derivatives(f):
     def total(x):
