@@ -14,6 +14,8 @@ PRINTED = {
     # one program for all sizes, guards in words, costs as formulas
     "05_shapes_and_cost": ["by default:              2 compilations", "Mod(s0, 2) == 0",
                            "B is 64 in argument x", "24*B*D**2*S", "at S = 6*D"],
+    # an unchanged program, its best path, and what is refused
+    "06_numpy_code_unchanged": ["cells on the path", "writes into an argument of writes_into_its"],
 }
 
 
