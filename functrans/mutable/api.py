@@ -16,10 +16,10 @@ from functrans.core import dtypes
 from functrans.core.convert import to_array
 from functrans.core.dtypes import default_dtypes
 from functrans.core.errors import ArgumentError, public
-from functrans.core.trace import ARRAYS
 from functrans.mutable import methods as _methods
 from functrans.mutable.arrays import MutableArray, new
 from functrans.mutable.calls import ARGUMENT, Call, current_call
+from functrans.mutable.index import ARRAY_TYPES
 from functrans.mutable.namespace import NUMPY
 from functrans.mutable.rebinding import Rebinding
 from functrans.numpy.namespace_info import namespace_in_use
@@ -82,7 +82,7 @@ def numpy_code(fun: Callable[..., Any] | None = None, *,
             # a function that a running one calls: its arrays are of the same call
             rebinding = Rebinding(function)
             try:
-                return rebinding.translate(function)(*args, **kwargs)
+                return rebinding.root(function)(*args, **kwargs)
             finally:
                 rebinding.hand_back()
         return _called(function, args, kwargs, copy_args)
@@ -101,7 +101,7 @@ def _called(function: Any, args: Any, kwargs: Any, copy_args: bool) -> Any:
         if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc" and (
                 x.dtype not in dtypes.KEY_DTYPES):
             return x
-        if not isinstance(x, (*ARRAYS, np.ndarray)) or not x.ndim or x.dtype in dtypes.KEY_DTYPES:
+        if not isinstance(x, ARRAY_TYPES) or not x.ndim or x.dtype in dtypes.KEY_DTYPES:
             return x
         if id(x) not in taken:  # one array given twice is one array
             taken[id(x)] = new(to_array(x), scope, "" if copy_args else ARGUMENT)
@@ -111,7 +111,7 @@ def _called(function: Any, args: Any, kwargs: Any, copy_args: bool) -> Any:
         rebinding = Rebinding(function)
         try:
             args, kwargs = tree.map(argument, (args, kwargs))
-            return tree.map(_result, rebinding.translate(function)(*args, **kwargs))
+            return tree.map(_result, rebinding.root(function)(*args, **kwargs))
         finally:
             rebinding.hand_back()
 

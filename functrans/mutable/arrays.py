@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -42,6 +42,12 @@ __all__ = ["MutableArray", "fresh", "new", "unwrap"]
 @final
 class MutableArray:
     """An array of a running call of numpy_code, or a view of one."""
+
+    if TYPE_CHECKING:  # what methods.py installs, as far as the package uses it
+        flat: Any
+        copy: Any
+        astype: Any
+        reshape: Any
 
     __slots__ = ("_cache", "_cell", "_chain", "_shadow", "_version")
     __array_priority__ = 2000  # above those of immutable arrays

@@ -6,6 +6,7 @@ axis: a Python int from the front, a traced integer, a `range` for a slice, None
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -21,11 +22,12 @@ from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS, Tracer
 from functrans.numpy.common import is_traced
 
-__all__ = ["Entry", "compose", "entries_of", "in_bounds", "is_advanced", "items_of",
+__all__ = ["ARRAY_TYPES", "Entry", "compose", "entries_of", "in_bounds", "is_advanced", "items_of",
            "known_mask",
            "last_of_repeated", "plain_index", "traced_mask"]
 
 Entry: TypeAlias = Any
+ARRAY_TYPES: Any = (*ARRAYS, np.ndarray)
 _MAX_COMPARED = 64  # so many traced indices are compared pairwise: a table of 4,096 booleans
 
 
@@ -47,15 +49,15 @@ def _plain(item: Any) -> Any:
         return int(item)
     if isinstance(item, np.bool_):
         return bool(item)
-    if isinstance(item, (*ARRAYS, np.ndarray)) and not item.ndim and not is_traced(item):
+    if isinstance(item, ARRAY_TYPES) and not item.ndim and not is_traced(item):
         if dtypes.kind(item.dtype) in "iu":
             return operator.index(item)
         if dtypes.kind(item.dtype) == "b":
             return bool(item)
-    if isinstance(item, (*ARRAYS, np.ndarray)) and dtypes.kind(item.dtype) not in "iub":
+    if isinstance(item, ARRAY_TYPES) and dtypes.kind(item.dtype) not in "iub":
         raise IndexingError(f"an index of dtype {item.dtype} is no integer or boolean.",
                             where=user_source(), fix="x[i.astype(int)]")
-    if not isinstance(item, (*ARRAYS, np.ndarray, Dim)):
+    if not isinstance(item, (*ARRAY_TYPES, Dim)):
         try:
             return operator.index(item)
         except TypeError:
@@ -79,7 +81,7 @@ def _bound(bound: Any) -> Any:
 
 def is_advanced(items: Sequence[Any]) -> bool:
     """Whether an index makes a copy: it has arrays or booleans."""
-    return any(isinstance(i, bool) or (isinstance(i, (*ARRAYS, np.ndarray)) and (
+    return any(isinstance(i, bool) or (isinstance(i, ARRAY_TYPES) and bool(
         i.ndim > 0 or dtypes.kind(i.dtype) == "b")) for i in items)
 
 
@@ -94,7 +96,7 @@ def traced_mask(items: Sequence[Any]) -> Any:
 def known_mask(items: Sequence[Any]) -> Any:
     """The mask of an index that is one mask of known values, else None."""
     first = items[0]
-    if len(items) == 1 and isinstance(first, (*ARRAYS, np.ndarray)) and not is_traced(first) and (
+    if len(items) == 1 and isinstance(first, ARRAY_TYPES) and not is_traced(first) and (
             first.ndim and dtypes.kind(first.dtype) == "b"):
         return first
     return None
@@ -188,7 +190,7 @@ def compose(first: Sequence[Entry], second: Sequence[Entry]) -> tuple[Entry, ...
 def in_bounds(items: Sequence[Any], shape: tuple[Any, ...]) -> None:
     """Raise IndexingError where an index array of known values, or a mask, does not fit."""
     used = sum(0 if i is None or i is Ellipsis or isinstance(i, bool) else
-               i.ndim if isinstance(i, (*ARRAYS, np.ndarray)) and dtypes.kind(i.dtype) == "b"
+               i.ndim if isinstance(i, ARRAY_TYPES) and dtypes.kind(i.dtype) == "b"
                else 1 for i in items)
     if used > len(shape):
         raise IndexingError(f"an index of {used} axes for an array of {len(shape)}.",
@@ -200,7 +202,7 @@ def in_bounds(items: Sequence[Any], shape: tuple[Any, ...]) -> None:
         if i is Ellipsis:
             axis += len(shape) - used
             continue
-        if not isinstance(i, (*ARRAYS, np.ndarray)):
+        if not isinstance(i, ARRAY_TYPES):
             size = shape[axis]
             if isinstance(i, int) and isinstance(size, int) and not -size <= i < size:
                 raise _out_of_bounds(i, axis, size)
@@ -232,20 +234,21 @@ def last_of_repeated(items: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[An
     axes, axis = [], 0
     dots = len(shape) - sum(
         0 if i is None or i is Ellipsis or isinstance(i, bool) else
-        i.ndim if isinstance(i, (*ARRAYS, np.ndarray)) and dtypes.kind(i.dtype) == "b" else 1
+        i.ndim if isinstance(i, ARRAY_TYPES) and dtypes.kind(i.dtype) == "b" else 1
         for i in items)
     for k, i in enumerate(items):
-        if isinstance(i, (*ARRAYS, np.ndarray)) and i.ndim and dtypes.kind(i.dtype) == "b":
+        if isinstance(i, ARRAY_TYPES) and i.ndim and dtypes.kind(i.dtype) == "b":
             return items  # masks name no place twice
         if i is None or isinstance(i, bool):
             continue
-        if isinstance(i, (*ARRAYS, np.ndarray)):
+        if isinstance(i, ARRAY_TYPES):
             axes.append((k, axis))
         axis += dots if i is Ellipsis else 1
     arrays = [items[k] for k, _ in axes]
     sizes = [shape[a] for _, a in axes]
     block = fnp.broadcast_shapes(*[tuple(i.shape) for i in arrays])
-    count = int(np.prod(block)) if all(isinstance(s, int) for s in (*block, *sizes)) else None
+    known_sizes = all(isinstance(s, int) for s in (*block, *sizes))
+    count: Any = math.prod(block) if known_sizes else None
     if count is None or count <= 1:
         return items
     known = not any(is_traced(i) for i in arrays)
@@ -266,7 +269,7 @@ def last_of_repeated(items: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[An
         keep = fnp.logical_not(fnp.any((place[:, None] == place) & later, axis=1))
     else:
         order = fnp.arange(count)
-        last = fnp.zeros(int(np.prod(sizes)), order.dtype).at[place].max(order)
+        last = fnp.zeros(math.prod(sizes), order.dtype).at[place].max(order)
         keep = last[place] == order
     k, a = axes[0]
     first = of.where(keep.reshape(block), arrays[0], shape[a])

@@ -218,6 +218,8 @@ def install() -> None:
             methods[f"__{prefix}{name}__"] = method
     for name, function in _COMPARISONS.items():
         methods[f"__{name}__"] = _binary(function)[0]
+    single: Any
+    convert: Any
     for name, single in _UNARY.items():
         methods[f"__{name}__"] = _unary(single)
     for name, convert in {"bool": bool, "int": int, "float": float, "complex": complex,
@@ -246,7 +248,7 @@ def install() -> None:
     for name, (getter, setter) in properties.items():
         setattr(MutableArray, name, property(public(getter), setter and public(setter)))
     # the getter is in the class already
-    MutableArray.shape = MutableArray.shape.setter(public(_set_shape))  # type: ignore[attr-defined]
+    MutableArray.shape = MutableArray.shape.setter(public(_set_shape))  # type: ignore[attr-defined, method-assign]
 
 
 def _view_method(self: MutableArray, *args: Any, **kwargs: Any) -> Any:

@@ -39,14 +39,13 @@ class NumberType:
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        x = unwrap(args[0]) if args else None
+        x: Any = unwrap(args[0]) if args else None
         if self._is_numpys and isinstance(args[0] if args else None, (MutableArray, Tracer)):
             return fresh(fnp.astype(x, self._cls))
-        if isinstance(x, Tracer) and len(args) == 1 and x.size == 1 and (
-                self._cls is not int or is_traced(x)):
-            real = self._cls is not complex and dtypes.kind(x.dtype) == "c"
-            if not real:  # of a complex number Python refuses
-                return lax.convert_element_type(fnp.reshape(x, ()), self.dtype, True)
+        traced = len(args) == 1 and isinstance(args[0], (MutableArray, Tracer)) and (
+            is_traced(x) if self._cls is int else isinstance(x, Tracer))
+        if traced and x.size == 1 and (self._cls is complex or dtypes.kind(x.dtype) != "c"):
+            return lax.convert_element_type(fnp.reshape(x, ()), self.dtype, True)
         return self._cls(*((x, *args[1:]) if args else ()), **kwargs)
 
     def __instancecheck__(self, x: Any) -> bool:

@@ -90,6 +90,18 @@ class Rebinding:
         self._done: dict[int, tuple[Any, Any]] = {}  # by identity, with the object that has it
         self._globals: dict[int, _Globals] = {}
 
+    def root(self, function: Any) -> Any:
+        """The function of the call itself, wherever it is from."""
+        if isinstance(function, FunctionType):
+            return self.function(function)
+        if isinstance(function, MethodType):
+            return MethodType(self.root(function.__func__), function.__self__)
+        if isinstance(function, functools.partial):
+            return functools.partial(self.root(function.func),
+                                     *map(self.translate, function.args),
+                                     **{k: self.translate(v) for k, v in function.keywords.items()})
+        return self.translate(function)
+
     def translate(self, value: Any) -> Any:
         """What the function finds in place of a value."""
         if type(value) in (int, float, str, bool, type(None)):
@@ -120,11 +132,11 @@ class Rebinding:
             return value
         if isinstance(value, np.ufunc):
             return in_namespace(value) if getattr(np, value.__name__, None) is value else value
+        if isinstance(value, MethodType):
+            return MethodType(self.translate(value.__func__), value.__self__)
         if isinstance(value, functools.partial):
             return functools.partial(self.translate(value.func), *map(self.translate, value.args),
                                      **{k: self.translate(v) for k, v in value.keywords.items()})
-        if isinstance(value, MethodType):
-            return MethodType(self.translate(value.__func__), value.__self__)
         if isinstance(value, np.vectorize):
             return in_namespace(np.vectorize)(self.translate(value.pyfunc),
                                               signature=value.signature)

@@ -119,10 +119,10 @@ def _install() -> None:
             "lt": fnp.less, "le": fnp.less_equal, "gt": fnp.greater, "ge": fnp.greater_equal,
             "eq": fnp.equal, "ne": fnp.not_equal}.items():
         setattr(Selected, f"__{name}__", binary(function)[0])
-    for name, function in {"neg": fnp.negative, "pos": fnp.positive, "abs": fnp.abs,
-                           "invert": fnp.invert}.items():
-        setattr(Selected, f"__{name}__",
-                lambda self, function=function: self.operate(function, self))
+    unary: dict[str, Any] = {"neg": fnp.negative, "pos": fnp.positive, "abs": fnp.abs,
+                             "invert": fnp.invert}
+    for name, single in unary.items():
+        setattr(Selected, f"__{name}__", lambda self, single=single: self.operate(single, self))
 
 
 _install()

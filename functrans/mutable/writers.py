@@ -19,7 +19,7 @@ from functrans.numpy.updates import UPDATES, update
 
 __all__ = ["WRITERS", "sort_in_place", "update_at"]
 
-_AT: Final = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply",
+_AT: Final[Mapping[Any, str]] = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply",
               np.true_divide: "divide", np.power: "power", np.minimum: "min", np.maximum: "max",
               np.fmin: "min", np.fmax: "max"}
 

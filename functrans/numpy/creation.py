@@ -105,7 +105,7 @@ def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = Tru
     elif isinstance(object, (list, tuple)):
         x = _from_sequence(object, dtype)
     elif hasattr(object, "__functrans_array__"):
-        x = operand("array", object)
+        x = object.__functrans_array__()
     elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
         x = operand("array", np.asarray(object))
     else:
