@@ -117,10 +117,9 @@ __all__ = [
     "lower", "make_array_from_callback", "make_array_from_process_local_data",
     "make_array_from_single_device_arrays", "make_jaxpr", "mixed_precision", "named_call",
     "named_scope", "nn", "numpy", "numpy_code", "ops", "optim", "per_sample",
-    "print_environment_info",
-    "process_count", "process_index", "process_indices", "profile", "pure_callback", "quantize",
-    "random", "remat", "scipy", "stop_gradient", "test_util", "tree", "tree_util", "typeof",
-    "value_and_grad", "vjp", "vmap", "weights",
+    "print_environment_info", "process_count", "process_index", "process_indices", "profile",
+    "pure_callback", "quantize", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
+    "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])

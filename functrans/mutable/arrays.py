@@ -22,6 +22,7 @@ from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.mutable.calls import Call, Cell, current_call
 from functrans.mutable.index import (
+    around_traced_mask,
     entries_of,
     in_bounds,
     is_advanced,
@@ -30,7 +31,7 @@ from functrans.mutable.index import (
     plain_index,
     traced_mask,
 )
-from functrans.mutable.lenses import Indexed, Lens, ReadOnly, extended, read, written
+from functrans.mutable.lenses import Indexed, Lens, ReadOnly, Transposed, extended, read, written
 from functrans.mutable.selected import Selected
 from functrans.numpy.common import is_traced
 from functrans.numpy.indexing import getitem
@@ -184,11 +185,21 @@ class MutableArray:
             return
         items = plain_index(_unwrap_index(index))
         here = self._cell.value
+        inner = self._around_mask(items)
+        if inner is not None:
+            view, mask = inner
+            if not isinstance(value, Selected) and np.ndim(unwrap(value)):
+                raise _not_counted(value)
+            view[mask] = value
+            return
         if isinstance(value, Selected):
             mask = traced_mask(items)
             if mask is None or mask is not value.mask:
                 raise value.refusal("written elsewhere than where its mask selects")
-            self.assign(fnp.where(mask, self._values(value.full), self.value))
+            if not same_shape(tuple(value.full.shape), self.shape):
+                raise value.refusal(f"written into an array of shape {self.shape}, and was read "
+                                    f"from one of shape {tuple(value.full.shape)}")
+            self.assign(_masked(self.value, mask, self._values(value.full), whole=True))
             return
         values = self._values(unwrap(value))
         if not is_advanced(items):
@@ -215,6 +226,17 @@ class MutableArray:
         new_value = update(old, items, values, UPDATES["set"])
         # chosen, so that a derivative knows that what was there before does not matter, NaN or not
         self.assign(new_value if mask is None else _masked(old, mask, new_value, whole=True))
+
+    def _around_mask(self, items: tuple[Any, ...]) -> tuple[MutableArray, Any] | None:
+        """Of x[0, m] and x[:, m] with a traced mask: a view with the axes of m first, and m."""
+        found = around_traced_mask(items, self.ndim)
+        if found is None:
+            return None
+        rest, axis, mask = found
+        view = self[rest]
+        order = (*range(axis, axis + mask.ndim), *range(axis),
+                 *range(axis + mask.ndim, view.ndim))
+        return view.through(Transposed(order), lambda s: s.transpose(order)), mask
 
     def _is_its_view(self, index: Any, value: MutableArray) -> bool:
         """Whether `x[i] = value` writes what is there: the end of `x[i] += y`."""
@@ -250,6 +272,9 @@ class MutableArray:
                 in_bounds(items, self.shape)
                 return Selected(self.value, mask, self)
             in_bounds(items, self.shape)
+            inner = self._around_mask(items)
+            if inner is not None:
+                return inner[0][inner[1]]
             value = getitem(self.value, items)
             shadow = self.shadow() if value.ndim > 1 else None
             if shadow is not None and not any(is_traced(i) for i in items):
@@ -334,19 +359,23 @@ def _fitted(values: Any, shape: tuple[Any, ...]) -> Any:
                          ) from None
 
 
+def _not_counted(values: Any) -> ShapeError:
+    return ShapeError(
+        f"x[mask] = values of shape {tuple(np.shape(unwrap(values)))}, where the mask is traced.",
+        where=user_source(),
+        why="how many elements a traced mask selects is not known, and so not which value goes "
+            "where.",
+        fix="x[...] = np.where(mask, y, x) with y of x's shape; a number fits any mask; with one "
+            "mask m, x[m] = f(y[m])")
+
+
 def _masked(old: Any, mask: Any, values: Any, whole: bool = False) -> Any:
     """x[mask] = values for a mask over the leading axes of x; `whole` values have x's shape."""
     rest = old.ndim - mask.ndim
     if whole:
         return fnp.where(fnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)
     if values.ndim > rest and not (values.ndim == rest + 1 and values.shape[0] == 1):
-        raise ShapeError(
-            f"x[mask] = values of shape {tuple(values.shape)}, where the mask is traced.",
-            where=user_source(),
-            why="how many elements a traced mask selects is not known, and so not which value "
-                "goes where.",
-            fix="x[...] = np.where(mask, y, x) with y of x's shape; a number fits any mask; with "
-                "one mask m, x[m] = f(y[m])")
+        raise _not_counted(values)
     if values.ndim > rest:
         values = values[0]
     return fnp.where(fnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)

@@ -22,9 +22,9 @@ from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS, Tracer
 from functrans.numpy.common import is_traced
 
-__all__ = ["ARRAY_TYPES", "Entry", "compose", "entries_of", "in_bounds", "is_advanced", "items_of",
-           "known_mask",
-           "last_of_repeated", "plain_index", "traced_mask"]
+__all__ = ["ARRAY_TYPES", "Entry", "around_traced_mask", "compose", "entries_of", "in_bounds",
+           "is_advanced", "items_of", "known_mask", "last_of_repeated", "plain_index",
+           "traced_mask"]
 
 Entry: TypeAlias = Any
 ARRAY_TYPES: Any = (*ARRAYS, np.ndarray)
@@ -91,6 +91,29 @@ def traced_mask(items: Sequence[Any]) -> Any:
     if len(items) == 1 and is_traced(first) and dtypes.kind(first.dtype) == "b":
         return first
     return None
+
+
+def around_traced_mask(items: tuple[Any, ...],
+                       ndim: int) -> tuple[tuple[Any, ...], int, Any] | None:
+    """An index with one traced mask among integers and slices: without it, its axis, and the mask.
+
+    In the index that is left the axes of the mask are whole; they begin at the axis given.
+    """
+    masks = [k for k, i in enumerate(items) if traced_mask((i,)) is not None]
+    if len(items) < 2 or len(masks) != 1:
+        return None
+    k = masks[0]
+    others = (*items[:k], *items[k + 1:])
+    if is_advanced(others):
+        return None
+    mask = items[k]
+    before = list(items[:k])
+    if Ellipsis in [i for i in before if i is None or i is Ellipsis]:
+        used = mask.ndim + sum(i is not None and i is not Ellipsis for i in others)
+        at = next(j for j, i in enumerate(before) if i is Ellipsis)
+        before[at:at + 1] = [slice(None)] * (ndim - used)
+    axis = sum(i is None or isinstance(i, slice) for i in before)
+    return (*before, *[slice(None)] * mask.ndim, *items[k + 1:]), axis, mask
 
 
 def known_mask(items: Sequence[Any]) -> Any:

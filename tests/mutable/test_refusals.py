@@ -87,6 +87,11 @@ def test_refused(case):
     assert OUTSIDE.tolist() == [0, 0, 0] and X[0, 0] == 0
 
 
+def spread(x, i):
+    mask, out = x[:, 0] > 0, np.zeros((2, 1))
+    out[mask] = x[mask]
+
+
 TRACED = [
     (lambda x, i: np.zeros(3)[:i], ConcretizationError, "slice with traced bounds"),
     (lambda x, i: write(np.zeros(3), slice(i, None), 0), ConcretizationError, "slice with traced"),
@@ -97,6 +102,10 @@ TRACED = [
     (lambda x, i: x[x > 0] + x[0], ConcretizationError, "combined with an array"),
     (lambda x, i: len(x[x > 0]), ConcretizationError, "counted"),
     (lambda x, i: write(x.copy(), x > 0, x[0]), ShapeError, "not known, and so not which value"),
+    (lambda x, i: write(x.copy(), (0, x[0] > 0), x[1]), ShapeError, "not known, and so not"),
+    (lambda x, i: write(np.zeros((2, 1)), x[:, 0] > 0, x[x[:, 0] > 0]), ConcretizationError,
+     "written elsewhere"),
+    (spread, ConcretizationError, r"written into an array of shape \(2, 1\)"),
     (lambda x, i: range(i), ConcretizationError, "range"),
 ]
 

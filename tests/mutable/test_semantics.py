@@ -113,6 +113,11 @@ def masks(x):
     other[m] = np.log(out[m])
     row = np.array([True, False])
     out[row] += 1
+    out[0, out[0] > 2] -= 3
+    columns = out.sum(axis=0) > 1
+    out[:, columns] *= 2
+    out[..., columns] += 1
+    out[~m, ...] = -1
     return out, other, out[m].sum()
 
 
@@ -291,6 +296,21 @@ def test_the_last_of_repeated_traced_places_stays(n):
     same(ft.jit(ft.numpy_code(f))(i, v), f(i, v))
     gradient = ft.grad(lambda v: ft.jit(ft.numpy_code(f))(i, v).sum())(v)
     assert gradient.sum() == len(np.unique(i % 6))
+
+
+def test_symbolic_sizes():
+    def f(x):
+        out = np.zeros(x.shape[0])
+        out[1:] = x[:-1]
+        out[0] = 7
+        column = out.reshape(-1, 1)
+        column += 1
+        return out, column.T
+
+    pure = ft.jit(ft.numpy_code(f), dynamic_shapes={"x": {0: "N"}})
+    for n in (3, 5):
+        same(pure(np.arange(float(n))), f(np.arange(float(n))))
+    assert len(ft.explain_retrace(pure)) == 1
 
 
 def test_array_api_namespace():
