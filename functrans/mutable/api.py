@@ -47,7 +47,7 @@ def numpy_code(fun: Callable[..., Any] | None = None, *,
     as well where the body of a `lax` loop or a function under a transform writes into an array from
     around it.
 
-    >>> import numpy as np
+    >>> import numpy as np, functrans as ft
     >>> @ft.numpy_code
     ... def fibonacci(x, n):
     ...     out = np.zeros(n)
