@@ -63,6 +63,9 @@ class NumberType:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cls, name)
 
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (self._cls,)  # class C(float)
+
     def __or__(self, other: Any) -> Any:
         return self._cls | getattr(other, "_cls", other)
 

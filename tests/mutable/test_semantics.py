@@ -218,8 +218,21 @@ def numbers(x):
     return out, whole, np.complex128(x[0, 0]) * complex(0, 1), np.int32(x[1]), count * out
 
 
+def types(x):
+    class Length(float):
+        pass
+
+    assert Length(2.0) == 2.0 and issubclass(bool, int) and isinstance(2, (int, float))
+    assert np.issubdtype(x.dtype, np.float64) and np.dtype(float) == np.float64
+    assert np.finfo(float).eps == np.finfo(x.dtype).eps and np.iinfo(int).max > 2**62
+    assert [*map(float, ["1", "2"])] == [1.0, 2.0] and {float: 1}[float] == 1
+    return (x.astype(int), np.array([1, 2], dtype=np.float32), np.arange(3, dtype=float),
+            np.full(2, 1, dtype=int), np.empty((2,), dtype=complex) * 0, np.zeros(2, np.bool_),
+            np.ones(2, "f4"), np.float32(2) * x, x.sum(dtype=np.float32), np.mean(x, dtype=float))
+
+
 TABLE_OF = [aliases, zero_dimensional, outs, at, others, dtypes, masks, gathered, layouts, stacked,
-            functions, numbers]
+            functions, numbers, types]
 
 
 def same(got, wanted):
