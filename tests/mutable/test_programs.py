@@ -32,6 +32,7 @@ def test_values(name):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives(name):
     _, pure, arguments, _ = parts(name)
