@@ -82,6 +82,7 @@ class ColumnReductions(RowReductions):
             chunks = max(chunks, 1)
         one = is_number(chunks, 1)
         self.accumulators: dict[Tensor, str] = {}
+        self.vectors: set[Tensor] = set()  # those whose accumulators are one vector
         finish: list[str] = []
         before, after = CodeScope("    "), CodeScope("    ")
         flush = CodeScope("        ")
@@ -140,12 +141,14 @@ class ColumnReductions(RowReductions):
             if short:  # one chunk, as it turns out, has its sums where the result is
                 place = f"chunks == 1 ? {out} + part * {row} : {place}"
             self.accumulators[t] = f"acc{k}"
-            if self._in_registers():
+            in_registers = self._in_registers()
+            if in_registers:
+                self.vectors.add(t)
                 self._vector_accumulator(k, t, dtype, place, before, after)
             else:
                 before.line(f"{C_TYPES[dtype]} *acc{k} = {place};")
                 before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
-            if not self._in_registers() and self.flush is not None and cascades(t.op, dtype):
+            if not in_registers and self.flush is not None and cascades(t.op, dtype):
                 wide = total_dtype(dtype)
                 total = self.operand(BlockTotals(wide, parts * chunks * self.domain.row, k))
                 before.line(f"{C_TYPES[wide]} *top{k} = {total} + c * {row};")
@@ -367,7 +370,7 @@ class ColumnReductions(RowReductions):
         acc, dtype, value = self.accumulators[t], self._reduction_dtype_of(t), name
         if t.value_dtype == "bool":
             value = self.writer.as_int(name)
-        if self._in_registers():
+        if t in self.vectors:
             loop.line(f"{acc} = {p.op(t.op, (dtype, dtype), (acc, value), lanes)};")
             return
         at = f"{acc} + {self.writer.i_text}"

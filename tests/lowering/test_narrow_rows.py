@@ -76,3 +76,20 @@ def test_bits_of_narrow_columns_do_not_depend_on_threads():
         with ft.config.threads(count=count):
             found.append(np.asarray(run(x)).tobytes())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("widths", [(4, 4, 4), (1, 2), (7, 1, 5)])
+def test_sums_of_columns_of_rows_in_pieces(widths):
+    """A row that tests on its index split into loops, as concatenation does."""
+    parts = [numbers(480, n) for n in widths]
+
+    @ft.jit
+    def f(*parts):
+        rows = jnp.concatenate([p * (k + 1) for k, p in enumerate(parts)], 1)
+        return rows, rows.sum(0), jnp.tanh(rows).max(0)
+
+    rows, total, largest = f(*parts)
+    wanted = np.concatenate([p * (k + 1) for k, p in enumerate(parts)], 1)
+    np.testing.assert_allclose(rows, wanted, rtol=1e-6)
+    np.testing.assert_allclose(total, wanted.sum(0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(largest, np.tanh(wanted).max(0), rtol=1e-5)
