@@ -417,6 +417,10 @@ def operation_text(p: Prelude, e: Expr, args: list[str], lanes: int) -> str:
         return p.convert(e.args[0].dtype, e.aux, args[0], lanes)
     if e.op == "bitcast":
         return p.bitcast(e.args[0].dtype, e.dtype, args[0], lanes)
+    if e.op == "bits_of_half":
+        return p.bitcast("f16", "u16", args[0], lanes)
+    if e.op == "half_of_bits":
+        return p.bitcast("u16", "f16", args[0], lanes)
     if e.op == "rotate_left":
         return f"(({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux}))"
     if e.op == "mul_low":

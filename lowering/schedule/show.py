@@ -82,8 +82,8 @@ def _computed(roots: Iterable[Tensor], made: set[Tensor]) -> set[Tensor]:
 
 # --- What a step of a schedule computes and moves, for who looks at a program
 
-NO_WORK = frozenset({"bitcast", "const", "convert", "index", "load", "local", "round_to",
-                     "select"})
+NO_WORK = frozenset({"bitcast", "bits_of_half", "const", "convert", "half_of_bits", "index", "load",
+                     "local", "round_to", "select"})
 
 
 def flops_of(step: Step, is_stored: Callable[[Tensor], bool]) -> Size:

@@ -344,6 +344,10 @@ class TileWriter:
             return f"fm.inverse_root_cubed({args[1]})"
         if is_root_like_power(e):
             return f"fm.root_like_power({args[0]}, {float(e.args[1].aux)})"
+        if op == "bits_of_half":
+            return f"{narrow(args[0], 'f16')}.to(tl.uint16, bitcast=True)"
+        if op == "half_of_bits":
+            return widened(f"{args[0]}.to(tl.float16, bitcast=True)", "f16")
         if op == "rotate_left":
             return f"({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux})"
         if op in ("mul_high", "mul_low"):  # one multiply-wide gives both, `tl.umulhi` but one
