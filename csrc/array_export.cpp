@@ -73,6 +73,10 @@ PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   PyArrayObject* np = as_array(self)->np;
   PyArray_Descr* descr = nullptr;
   if (dtype != Py_None && PyArray_DescrConverter(dtype, &descr) == 0) return nullptr;
+  // complex32 of ml_dtypes: others compute with complex64, and to them it is no complex number
+  if (descr == nullptr && PyArray_DESCR(np)->kind == 'W') {
+    descr = PyArray_DescrFromType(NPY_CFLOAT);
+  }
   Ref owned_descr(reinterpret_cast<PyObject*>(descr));
   const bool convert = descr != nullptr && !PyArray_EquivTypes(descr, PyArray_DESCR(np));
   const int wants_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);

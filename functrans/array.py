@@ -89,6 +89,8 @@ def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """x as NumPy prints it: keys are printed by their words, dtypes of ml_dtypes as numbers."""
     if x.dtype in dtypes.KEY_DTYPES:
         return np.ascontiguousarray(x).view(np.uint32).reshape(*x.shape, 2)
+    if x.dtype == dtypes.complex32:
+        return x.astype(np.complex64)
     if (x.dtype.kind == "V" or x.dtype.isbuiltin == 2) and x.dtype != dtypes.float0:
         return x.astype(np.float32 if dtypes.kind(x.dtype) == "f" else np.int32)
     return x

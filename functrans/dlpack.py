@@ -28,8 +28,8 @@ _DEFAULT_STREAM = 1  # CUDA's number of the stream that nobody names
 # DLPack's codes: int 0, unsigned 1, float 2, bfloat 4, complex 5, bool 6, then the 8-bit floats
 _TYPES = [*[(f"{kind}{bits}", code, bits) for kind, code in (("int", 0), ("uint", 1))
             for bits in (8, 16, 32, 64)],
-          ("float16", 2, 16), ("float32", 2, 32), ("float64", 2, 64), ("complex64", 5, 64),
-          ("complex128", 5, 128), ("bool", 6, 8), (ml_dtypes.bfloat16, 4, 16),
+          ("float16", 2, 16), ("float32", 2, 32), ("float64", 2, 64), (ml_dtypes.complex32, 5, 32),
+          ("complex64", 5, 64), ("complex128", 5, 128), ("bool", 6, 8), (ml_dtypes.bfloat16, 4, 16),
           (ml_dtypes.float8_e4m3fn, 10, 8), (ml_dtypes.float8_e4m3fnuz, 11, 8),
           (ml_dtypes.float8_e5m2, 12, 8), (ml_dtypes.float8_e5m2fnuz, 13, 8)]
 
@@ -114,7 +114,7 @@ def _share(x: Any, copy: bool) -> Array:
     """The memory of x, where it is."""
     if type(x) is Array:
         if copy:
-            return wrap(np.array(x), x.weak_type) if x.device == CPU else _copied(x)
+            return wrap(np.array(x, x.dtype), x.weak_type) if x.device == CPU else _copied(x)
         return x
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         if hasattr(x, "__cuda_array_interface__"):
@@ -169,7 +169,7 @@ def export_host(self: Array, **options: Any) -> Any:
     dtype = self.dtype
     if dtype not in _CODES or self.device != CPU:
         return ArrayBase.__dlpack__(self, **options)
-    bits = np.asarray(self).view(f"u{dtype.itemsize}")
+    bits = np.asarray(self, dtype).view(f"u{dtype.itemsize}")
     # bits are ours alone to hand out: who reads them is told by the version that he may not write
     capsule = ArrayBase.__dlpack__(wrap(bits), **options)
     dtype_field(capsule).code = _CODES[dtype]
@@ -187,7 +187,7 @@ def _capsule(x: Any, number: int) -> Any:
 
 def _copied(x: Array) -> Array:
     """The same values in memory of their own."""
-    return _runtime.place_array(wrap(np.asarray(x), x.weak_type), place_of(x.device))
+    return _runtime.place_array(wrap(np.asarray(x, x.dtype), x.weak_type), place_of(x.device))
 
 
 def from_interface(x: Any) -> Array:

@@ -10,6 +10,7 @@ Random keys have a dtype of their own, below `prng_key`, which is below `extende
 from functrans.core.dtypes import (
     bfloat16,
     canonicalize_dtype,
+    complex32,
     extended,
     finfo,
     float0,
@@ -24,9 +25,9 @@ from functrans.core.dtypes import (
 from functrans.core.errors import PromotionError as TypePromotionError
 from functrans.core.errors import publish
 
-__all__ = ["TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0",
-           "iinfo", "issubdtype", "itemsize_bits", "prng_key", "promote_types", "result_type",
-           "scalar_type_of"]
+__all__ = ["TypePromotionError", "bfloat16", "canonicalize_dtype", "complex32", "extended", "finfo",
+           "float0", "iinfo", "issubdtype", "itemsize_bits", "prng_key", "promote_types",
+           "result_type", "scalar_type_of"]
 
 publish(globals(), ["canonicalize_dtype", "finfo", "iinfo", "issubdtype", "itemsize_bits",
                     "promote_types", "result_type", "scalar_type_of"])

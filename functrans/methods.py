@@ -111,7 +111,7 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 def _strides(self: Array) -> tuple[int, ...]:
     if self.device == CPU:
-        return np.asarray(self).strides
+        return np.asarray(self, self.dtype).strides
     sizes = [math.prod(self.shape[i + 1:]) for i in range(self.ndim)]
     return tuple(self.dtype.itemsize * size for size in sizes)
 

@@ -16,7 +16,7 @@ from functrans.transforms.reverse import vjp
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 _TOLERANCE = {"float16": 5e-2, "bfloat16": 1e-1, "float32": 6e-3, "float64": 1e-5,
-              "complex64": 6e-3, "complex128": 1e-5}
+              "complex32": 5e-2, "complex64": 6e-3, "complex128": 1e-5}
 
 
 def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int,
@@ -96,7 +96,7 @@ def _step(x: Any, t: Any, step: float) -> Any:
 
 def _wide(x: Any) -> np.ndarray[Any, Any]:
     values = np.asarray(x)
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    return values.astype(np.complex128 if dtypes.kind(values.dtype) == "c" else np.float64)
 
 
 def _name(x: Any) -> str:

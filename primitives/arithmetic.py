@@ -274,19 +274,20 @@ class Complex(Elementwise):
     """x + i y of real floating x and y."""
 
     kinds = "f"
+    widens_halves = False  # parts are joined as they are
     derivatives = (lambda t, out, x, y: complex(t, mul(t, 0.0)),
                    lambda t, out, x, y: complex(mul(t, 0.0), t))
     arity = 2
 
     def evaluate(self, x: Any, y: Any) -> Any:
         # not x + 1j * y, in which an infinite y makes the real part NaN
-        out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)),
-                       dtypes.complex_dtype(np.result_type(x, y)))
+        dtype = np.result_type(x, y)
+        out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), dtypes.complex_dtype(dtype))
         out.real, out.imag = x, y
-        return out
+        return out.astype(self.result_dtype(dtype), copy=False)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        return dtypes.complex_dtype(dtype)
+        return dtypes.complex32 if dtype == dtypes.float16 else dtypes.complex_dtype(dtype)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         return (fit(real(ct), x) if isinstance(x, Linear) else None,

@@ -10,8 +10,8 @@ import numpy as np
 
 from functrans._runtime import ArrayBase, wrap
 from functrans.core.avals import ShapedArray
+from functrans.core.dtypes import KEY_DTYPES, complex32
 from functrans.core.errors import DTypeError, ShapeError
-from functrans.core.key_dtypes import KEY_DTYPES
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
 
@@ -43,9 +43,9 @@ class Constant:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        # keys do not convert to NumPy arrays, which is what who reads a constant asks for
-        self.value = value._np if value.dtype in KEY_DTYPES and isinstance(value, ArrayBase) \
-            else value
+        # who reads a constant asks for a NumPy array: keys do not convert, complex32 to complex64
+        self.value = value._np if isinstance(value, ArrayBase) and (
+            value.dtype in KEY_DTYPES or value.dtype == complex32) else value
 
     def __repr__(self) -> str:
         return f"<{self.value.dtype}{list(self.value.shape)}>"

@@ -116,7 +116,7 @@ class ConvGeneralDilated(Differentiable):
                  precision: Precision | None = None) -> np.ndarray[Any, Any]:
         xs, ws, os = dimension_numbers
         dtype = x.dtype if preferred_element_type is None else preferred_element_type
-        inner = np.dtype(np.float32) if dtypes.is_half(dtype) else dtype
+        inner = dtypes.computed_dtype(dtype)
         x, w = x.astype(inner, copy=False), w.astype(inner, copy=False)
         if group_axes is None:
             x, w = x.transpose(xs)[None], w.transpose(ws)[None]

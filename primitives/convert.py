@@ -38,6 +38,10 @@ class ConvertElementType(Primitive):
     def evaluate(self, x: Any, *, new_dtype: np.dtype[Any],
                  weak_type: bool = False) -> Any:
         x = np.asarray(x)
+        if x.dtype == dtypes.complex32:  # without loss
+            x = x.astype(np.complex64)
+        elif new_dtype == dtypes.complex32 and x.dtype.isbuiltin != 1:  # of ml_dtypes
+            x = x.astype(np.float32)
         source, target = dtypes.kind(x.dtype), dtypes.kind(new_dtype)
         if "k" in (source, target):
             self.type(get_aval(x), new_dtype=new_dtype)

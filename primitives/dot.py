@@ -30,6 +30,11 @@ Axes = tuple[int, ...]
 DimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
 
 
+def _is_rounded(dtype: np.dtype[Any]) -> bool:
+    """Whether products of a dtype are computed in a wider one."""
+    return dtypes.computed_dtype(dtype) != dtype
+
+
 class DotGeneral(Differentiable):
     """Sum of products of x and y over contracting axes, for each index of the batch axes.
 
@@ -71,7 +76,7 @@ class DotGeneral(Differentiable):
                  precision: Precision | None = None) -> Any:
         x, y = np.asarray(x), np.asarray(y)
         if preferred_element_type is not None and preferred_element_type != x.dtype \
-                and not dtypes.is_half(preferred_element_type):
+                and not _is_rounded(preferred_element_type):
             x, y = x.astype(preferred_element_type), y.astype(preferred_element_type)
         (cx, cy), (bx, by) = dimension_numbers
         if not bx and x.ndim == y.ndim == 2 and len(cx) == 1:  # the common case, kept short
@@ -88,7 +93,7 @@ class DotGeneral(Differentiable):
 
     def run(self, *arrays: Any, **params: Any) -> Any:
         preferred = params.get("preferred_element_type")
-        if preferred is None or dtypes.is_half(preferred):
+        if preferred is None or _is_rounded(preferred):
             return super().run(*arrays, **params)
         with np.errstate(all="ignore"):  # the result has that dtype, not the operands' one
             return self.evaluate(*arrays, **params)

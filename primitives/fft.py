@@ -51,6 +51,10 @@ class Fft(LinearPrimitive):
              fft_lengths: tuple[Size, ...]) -> ShapedArray:
         rank = len(fft_lengths)
         wanted = "f" if fft_type is FftType.RFFT else "c"
+        if x.dtype == dtypes.complex32:
+            raise DTypeError(f"fft: {fft_type.name} does not take {x}.", where=user_source(),
+                             why="complex32 is transformed in complex64.",
+                             fix="functrans.lax.fft, which converts")
         if dtypes.kind(x.dtype) != wanted:
             names = {"f": "floating", "c": "complex"}
             raise DTypeError(f"fft: {fft_type.name} takes {names[wanted]} numbers, got {x}.",
@@ -127,7 +131,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
 
     `fft_type` is an `FftType` or its name. Raises ShapeError when the axes do not have the lengths
     (n // 2 + 1 in the last one for IRFFT), DTypeError for real numbers where complex ones are
-    needed or the other way round.
+    needed or the other way round. complex32 is transformed in complex64, and the result rounded.
 
     >>> import functrans as ft
     >>> ft.lax.fft(ft.numpy.ones(4), "RFFT", (4,)).real.tolist()
@@ -139,6 +143,10 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
                                 fix="one of " + ", ".join(FftType.__members__))
         fft_type = FftType[fft_type.upper()]
     lengths = tuple(fft_lengths)
+    if get_aval(x).dtype == dtypes.complex32:
+        wide = fft(convert_element_type(x, np.complex64), fft_type, lengths)
+        return convert_element_type(
+            wide, np.float16 if fft_type is FftType.IRFFT else dtypes.complex32)
     if fft_type in (FftType.FFT, FftType.IFFT) and lengths == get_aval(x).shape[-len(lengths):] \
             and any(isinstance(n, int) and n == 0 for n in lengths):
         return convert_element_type(x, dtypes.complex_dtype(get_aval(x).dtype))

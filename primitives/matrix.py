@@ -64,6 +64,11 @@ class MatrixPrimitive(Primitive, abstract=True):
             raise DTypeError(f"{self.name} does not take {a.dtype}.", where=user_source(),
                              why="it is defined for floating and complex matrices.",
                              fix='x.astype("float32")')
+        if a.dtype == dtypes.complex32:
+            raise DTypeError(f"{self.name} does not take {a.dtype}.", where=user_source(),
+                             why="complex32 is for storage, elementwise work and transforms: a "
+                                 "factorization loses more digits than it has.",
+                             fix='x.astype("complex64")')
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
         out = self.bind(*align_batch(operands, axes), **params)

@@ -138,8 +138,8 @@ class TopK(Primitive):
 
 
 def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Keys that NumPy orders: the halves as float32."""
-    return x.astype(np.float32) if dtypes.kind(x.dtype) == "f" and x.dtype.itemsize < 4 else x
+    """Keys that NumPy orders: the halves as float32, complex32 as complex64."""
+    return x.astype(dtypes.computed_dtype(x.dtype), copy=False)
 
 
 def _sort_one(x: np.ndarray[Any, Any], axis: int, is_stable: bool) -> np.ndarray[Any, Any]:

@@ -61,6 +61,15 @@ def test_both_ways_without_a_copy(dtype, versioned):
 
 
 @pytest.mark.parametrize("versioned", [True, False])
+def test_complex32_is_a_complex_number_of_32_bits(versioned):
+    x = fnp.array([1 + 2j, -3j], "complex32")
+    assert described(x.__dlpack__(), b"dltensor", 20) == (5, 32, 1)
+    y = ft.dlpack.from_dlpack(Library(x, versioned))
+    assert y.dtype == x.dtype and y.tolist() == [1 + 2j, -3j]
+    assert np.shares_memory(*[np.asarray(v, v.dtype).view(np.uint8) for v in (x, y)])
+
+
+@pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32",
                                    "complex64", "complex128"])
 def test_dtypes_of_numpy(dtype, versioned):

@@ -1,8 +1,8 @@
 """Dtypes: names, kinds, defaults in scope, and promotion on a lattice with weak Python scalars.
 
-Dtypes are NumPy's, with bfloat16 and the 8-bit floats of ml_dtypes. A *weak* value comes from a
-Python scalar: it takes part in promotion by its kind only, so that `x * 2.0` keeps the dtype of a
-floating x. All 64-bit dtypes are legal everywhere.
+Dtypes are NumPy's, with bfloat16, the 8-bit floats and complex32 of ml_dtypes. A *weak* value
+comes from a Python scalar: it takes part in promotion by its kind only, so that `x * 2.0` keeps the
+dtype of a floating x. All 64-bit dtypes are legal everywhere.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ __all__ = [
     "canonicalize_dtype",
     "check_int",
     "check_scalar",
+    "complex32",
     "complex_dtype",
+    "computed_dtype",
     "default_complex",
     "default_dtypes",
     "default_float",
@@ -80,6 +82,7 @@ float16: Final[DType] = np.dtype(np.float16)
 bfloat16: Final[DType] = np.dtype(ml_dtypes.bfloat16)
 float32: Final[DType] = np.dtype(np.float32)
 float64: Final[DType] = np.dtype(np.float64)
+complex32: Final[DType] = np.dtype(ml_dtypes.complex32)
 complex64: Final[DType] = np.dtype(np.complex64)
 complex128: Final[DType] = np.dtype(np.complex128)
 
@@ -105,7 +108,8 @@ _NARROW_UINTS: Final = tuple(
 _INTS: Final = tuple(np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 _UINTS: Final = tuple(np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
 _FLOATS: Final = (float16, bfloat16, float32, float64)
-_COMPLEXES: Final = (complex64, complex128)
+_COMPLEXES: Final = (complex32, complex64, complex128)
+_REAL: Final[dict[DType, DType]] = dict(zip(_COMPLEXES, (float16, float32, float64), strict=True))
 
 _KINDS: Final[dict[DType, str]] = {
     bool_: "b",
@@ -356,11 +360,12 @@ _UP: Final[dict[DType | str, tuple[DType | str, ...]]] = {
     _UINTS[3]: ("f*",),
     _INTS[3]: ("f*",),
     "f*": (*_NARROW_FLOATS, float16, bfloat16, "c*"),
-    float16: (float32,),
+    float16: (float32, complex32),
     bfloat16: (float32,),
     float32: (float64, complex64),
     float64: (complex128,),
-    "c*": (complex64,),
+    "c*": (complex32,),
+    complex32: (complex64,),
     complex64: (complex128,),
     complex128: (),
 }
@@ -421,6 +426,8 @@ def _join(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
         )
     flags = [weak and not all_weak for _, weak in pairs]
     top = _least_upper_bound(frozenset(map(_node, dtypes, flags)))
+    if top == complex32 and complex32 not in dtypes:
+        top = complex64  # float16 with Python's complex, as in JAX: half a complex is asked for
     if not isinstance(top, str):
         return top, all_weak and top != bool_
     weak_ones = [dtype for dtype, weak in zip(dtypes, flags, strict=True) if weak]
@@ -498,14 +505,13 @@ def to_inexact_dtype(dtype: DType) -> DType:
 
 
 def real_dtype(dtype: DType) -> DType:
-    """The dtype of the real part: float32 for complex64, float64 for complex128, else itself."""
-    if dtype == complex64:
-        return float32
-    return float64 if dtype == complex128 else dtype
+    """The dtype of the real part of a complex dtype: float16 for complex32; else itself."""
+    return _REAL.get(dtype, dtype)
 
 
 def complex_dtype(dtype: DType) -> DType:
-    """The complex dtype whose parts hold `dtype`: complex128 for float64, else complex64."""
+    """The complex dtype whose parts hold `dtype`: complex128 for float64, else complex64: no
+    function but `lax.complex`, which joins parts as they are, makes complex32 of float16."""
     if _KINDS[dtype] == "c":
         return dtype
     return complex128 if to_inexact_dtype(dtype) == float64 else complex64
@@ -517,13 +523,19 @@ def is_half(dtype: DType) -> bool:
 
 
 def is_narrow(dtype: DType) -> bool:
-    """Whether a dtype is computed in a wider one: halves, and integers of 1 to 4 bits."""
-    return is_half(dtype) or dtype in _NARROW_INTS or dtype in _NARROW_UINTS
+    """Whether a dtype is computed in a wider one: halves, complex32, integers of 1 to 4 bits."""
+    return is_half(dtype) or dtype == complex32 or dtype in _NARROW_INTS or dtype in _NARROW_UINTS
 
 
 def wide_dtype(dtype: DType) -> DType:
-    """The dtype that a narrow one is computed in: float32, int8 or uint8."""
-    return float32 if is_half(dtype) else np.dtype(f"{_KINDS[dtype]}1")
+    """The dtype that a narrow one is computed in: float32, complex64, int8 or uint8."""
+    wide = np.dtype(f"{_KINDS[dtype]}1") if _KINDS[dtype] in "iu" else float32
+    return complex64 if dtype == complex32 else wide
+
+
+def computed_dtype(dtype: DType) -> DType:
+    """The dtype of sums and products while they are computed: wide for halves and complex32."""
+    return wide_dtype(dtype) if is_half(dtype) or dtype == complex32 else dtype
 
 
 # ------------------------------------------------------------------------------- names and limits
@@ -585,7 +597,7 @@ def finfo(dtype: DTypeLike) -> Any:
     0.0078125
     """
     # ml_dtypes annotates neither
-    return ml_dtypes.finfo(as_dtype(dtype))  # type: ignore[no-untyped-call]
+    return ml_dtypes.finfo(real_dtype(as_dtype(dtype)))  # type: ignore[no-untyped-call]
 
 
 def iinfo(dtype: DTypeLike) -> Any:

@@ -173,7 +173,10 @@ class Primitive:
 
 def _narrowed(x: Any, wide: np.dtype[Any], narrow: np.dtype[Any]) -> Any:
     x = np.asarray(x)
-    return x.astype(narrow) if x.dtype == wide else x
+    if x.dtype == wide:
+        return x.astype(narrow)
+    # the real part of complex32, and its absolute value
+    return x.astype(dtypes.float16) if wide == dtypes.complex64 and x.dtype == dtypes.float32 else x
 
 
 def _missing_rule(cls: type, rule: str) -> MissingRuleError:

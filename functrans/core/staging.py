@@ -97,7 +97,7 @@ class StageTrace(Trace):
         if isinstance(x, (ArrayBase, np.ndarray, np.generic)):
             aval = get_aval(x)
             if not aval.shape and aval.dtype not in dtypes.KEY_DTYPES:
-                return Literal(np.asarray(x)[()], aval)
+                return Literal(np.asarray(x, aval.dtype)[()], aval)
             return self.const_var(x)
         if isinstance(x, Dim):
             raise DTypeError(f"{primitive.name} received the symbolic size {x} as an operand.",

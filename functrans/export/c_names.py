@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, shape_text
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.keypath import keystr
@@ -25,7 +26,7 @@ _TYPES: Final = {
     "float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t",
     "int32": "int32_t", "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t",
     "uint32": "uint32_t", "uint64": "uint64_t", "bool": "uint8_t", "complex64": "float",
-    "complex128": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
+    "complex128": "double", "complex32": "uint16_t", "float16": "uint16_t", "bfloat16": "uint16_t"}
 _WORDS: Final = """
     auto break case char const continue default do double else enum extern float for goto if inline
     int long main register restrict return short signed sizeof static struct switch typedef union
@@ -67,8 +68,9 @@ class Parameter:
     def comment(self) -> str:
         """Its type and shape for a reader of the header."""
         text = f"{self.aval.dtype.name}[{shape_text(self.aval.shape)}]"
-        if self.aval.dtype.kind == "c":
-            return text + ", real and imaginary parts in turn"
+        if dtypes.kind(self.aval.dtype) == "c":
+            halves = " as bits of float16" if self.aval.dtype == dtypes.complex32 else ""
+            return f"{text}, real and imaginary parts{halves} in turn"
         if self.aval.dtype == np.bool_:
             return text + ", 0 or 1"
         return text + ("" if _TYPES.get(self.aval.dtype.name, "")[:4] != "uint"

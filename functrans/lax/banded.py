@@ -51,10 +51,11 @@ def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *,
         raise ShapeError(f"tridiagonal_solve: diagonals of shapes {dl.shape}, {d.shape} and "
                          f"{du.shape} do not fit right-hand sides of shape {b.shape}.",
                          where=user_source(), why="diagonals have shape (..., n), b (..., n, k).")
-    if not dl.dtype == d.dtype == du.dtype == b.dtype or dtypes.kind(b.dtype) not in "fc":
+    if not dl.dtype == d.dtype == du.dtype == b.dtype or dtypes.kind(b.dtype) not in "fc" \
+            or b.dtype == dtypes.complex32:
         raise DTypeError(f"tridiagonal_solve: operands of {dl.dtype}, {d.dtype}, {du.dtype} and "
                          f"{b.dtype}.", where=user_source(),
-                         why="they have one floating or complex dtype.")
+                         why="they have one floating or complex dtype, which is not complex32.")
     rows = concatenate([_column(x) for x in (_shifted(dl, 0, 1), d, _shifted(du, 1, 0))], d.ndim)
     return solve_band(rows, 1, 1, b, perturb_singular)
 

@@ -132,7 +132,7 @@ def _count(x: Array, axis: Axis, where: ArrayLike | None) -> Any:
         axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
         return math.prod(x.shape[a] for a in axes)
     mask = fnp.broadcast_to(where, x.shape)
-    dtype = np.dtype(x.dtype.type(0).real.dtype) if x.dtype.kind == "c" else x.dtype
+    dtype = np.dtype(x.dtype.type(0).real.dtype) if dtypes.kind(x.dtype) == "c" else x.dtype
     return fnp.sum(mask.astype(dtype), axis=axis, keepdims=True)
 
 

@@ -178,7 +178,7 @@ def is_inexact(x: Any) -> bool:
 
 def is_complex(x: Any) -> bool:
     """Whether x is complex."""
-    return bool(x.dtype.kind == "c")
+    return bool(kind(x.dtype) == "c")
 
 
 def cast(x: Any, dtype: np.dtype, weak: bool = False) -> Array:

@@ -139,7 +139,7 @@ def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike | None) -> A
     if any(isinstance(leaf, ARRAYS) for leaf in leaves):
         if all(type(leaf) is Array for leaf in leaves) and get_trace() is None and all(
             leaf.dtype == leaves[0].dtype for leaf in leaves
-        ) and kind(leaves[0].dtype) != "k":
+        ) and kind(leaves[0].dtype) != "k" and leaves[0].dtype != dtypes.complex32:
             x = _map_nested(np.asarray, x)
         else:
             return _stack_nested(x)

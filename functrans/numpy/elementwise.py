@@ -90,7 +90,7 @@ def clip(
     x: Array = operand("clip", arr)
     low = a_min if min is None else min
     high = a_max if max is None else max
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         raise DTypeError("functrans.numpy.clip does not take complex numbers, which have no "
                          "order.", where=user_source(), fix="clip(x.real, ...)")
     if low is not None:
@@ -161,7 +161,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero, elementwise."""
     x = operand("iscomplex", x)
-    if x.dtype.kind != "c":
+    if kind(x.dtype) != "c":
         return filled(x.shape, False, bool)
     imaginary = lax.imag(x)
     return lax.ne(imaginary, _full_like(imaginary, 0))
@@ -345,7 +345,7 @@ def _logaddexp_base(x: Array, y: Array, exp: Callable[..., Array], log1p: Callab
 
 
 def _logaddexp(x: Array, y: Array) -> Array:
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         first = lax.gt(lax.real(x), lax.real(y))
         large, small = lax.select_n(first, y, x), lax.select_n(first, x, y)
         return lax.add(large, lax.log1p(lax.exp(lax.sub(small, large))))
@@ -470,7 +470,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
     x = operand("nan_to_num", x)
     if kind(x.dtype) not in "fc":
         return x
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (lax.real(x), lax.imag(x)))
         return lax.complex(*parts)
     info = dtypes.finfo(x.dtype)
@@ -488,7 +488,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
 def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
     """The real part of a concrete complex array whose imaginary parts are below tol machine eps."""
     x = operand("real_if_close", a)
-    if x.dtype.kind != "c":
+    if kind(x.dtype) != "c":
         return x
     value = concrete("real_if_close", x, "a", "take the real part: real(a)")
     limit = tol * np.finfo(value.dtype).eps if tol > 1 else tol

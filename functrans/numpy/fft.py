@@ -1,7 +1,8 @@
 """Discrete Fourier transforms, as in numpy.fft, with derivatives and vmap.
 
-float32 gives complex64, float64 complex128. `norm` says which direction is divided: "backward"
-(the inverse one by n, the default), "forward" (the forward one by n) or "ortho" (both by sqrt n).
+float32 gives complex64, float64 complex128; complex32 is transformed in complex64, and the result
+rounded. `norm` says which direction is divided: "backward" (the inverse one by n, the default),
+"forward" (the forward one by n) or "ortho" (both by sqrt n).
 """
 
 from __future__ import annotations
@@ -83,6 +84,9 @@ def _transform(name: str, kind: FftType, a: ArrayLike, s: Sequence[Any] | None,
     """Resize, convert, move the transformed axes to the end, transform, and move them back."""
     (x,) = promote_dtypes_inexact(f"fft.{name}", a)
     x = operand(f"fft.{name}", x)
+    if x.dtype == dtypes.complex32 and kind is not FftType.RFFT:
+        out = _transform(name, kind, cast(x, dtypes.complex64), s, axes, norm)
+        return cast(out, dtypes.float16 if kind is FftType.IRFFT else dtypes.complex32)
     if axes is None:
         axes = tuple(range(-len(s), 0)) if s is not None else tuple(range(x.ndim))
     places = [axis_index(axis, x.ndim, f"fft.{name}") for axis in axes]
@@ -100,7 +104,7 @@ def _transform(name: str, kind: FftType, a: ArrayLike, s: Sequence[Any] | None,
         raise ArgumentError(f"functrans.numpy.fft.{name}: axes={tuple(axes)} names one axis twice.",
                             where=user_source())
     if kind is FftType.RFFT:
-        if x.dtype.kind == "c":
+        if dtypes.kind(x.dtype) == "c":
             raise ArgumentError(f"functrans.numpy.fft.{name} takes real numbers, and got "
                                 f"{x.dtype}.", where=user_source(), fix="fft, or x.real")
         x = _wide(x)

@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
-from functrans.core.dtypes import as_dtype, is_half, kind, real_dtype
+from functrans.core.dtypes import as_dtype, kind, real_dtype
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
@@ -223,7 +223,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 def _computation(x: Array) -> Array:
     """Halves are averaged in float32: their sums overflow and lose digits."""
-    return lax.convert_element_type(x, np.dtype(np.float32)) if is_half(x.dtype) else x
+    return cast(x, dtypes.computed_dtype(x.dtype))
 
 
 def _mean_operand(name: str, a: ArrayLike, dtype: DTypeLike | None) -> tuple[Array, np.dtype]:
@@ -286,7 +286,7 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
         ddof = correction
     wanted = None if dtype is None else as_dtype(dtype)
     a = operand("var", a)
-    if wanted is not None and a.dtype.kind == "c" and kind(wanted) != "c":
+    if wanted is not None and kind(a.dtype) == "c" and kind(wanted) != "c":
         raise DTypeError(f"functrans.numpy.var of {a.dtype} does not take dtype={wanted}.",
                          where=user_source(), why="it would drop the imaginary parts.",
                          fix="var(x).astype(...), or var(x.real)")
@@ -294,7 +294,7 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
     axes = axis_tuple(axis, x.ndim, "var")
     centre = _mean(x, axes, keepdims=True, where=where) if mean is None else mean
     residual = subtract(x, centre)
-    if residual.dtype.kind == "c":
+    if kind(residual.dtype) == "c":
         squares = lax.add(square(lax.real(residual)), square(lax.imag(residual)))
     else:
         squares = square(residual)

@@ -25,6 +25,7 @@ __all__ = [
     "can_cast",
     "cdouble",
     "character",
+    "complex32",
     "complex64",
     "complex128",
     "complex_",
@@ -137,7 +138,7 @@ float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, fl
         "e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"))
 int1, int2, int4 = (ScalarType(f"int{n}") for n in (1, 2, 4))
 uint1, uint2, uint4 = (ScalarType(f"uint{n}") for n in (1, 2, 4))
-complex64, complex128 = ScalarType("complex64"), ScalarType("complex128")
+complex32, complex64, complex128 = (ScalarType(f"complex{n}") for n in (32, 64, 128))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 # The defaults of their kind; inside default_dtypes write float and int.
 int_, uint, float_, complex_ = int32, uint32, float32, complex64
@@ -170,8 +171,11 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
 
 def can_cast(from_: DTypeLike, to: DTypeLike, casting: Casting = "safe") -> builtins.bool:
     """Whether a dtype converts to another by NumPy's casting rule of that name."""
-    return builtins.bool(np.can_cast(from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_),
-                            as_dtype(to), casting))
+    source, target = from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_), as_dtype(to)
+    if target == dtypes.complex32 and source != target:  # NumPy is not told of these
+        return can_cast(source, dtypes.float16, casting) if kind(source) != "c" \
+            else casting in ("same_kind", "unsafe")
+    return builtins.bool(np.can_cast(source, target, casting))
 
 
 _KIND_NAMES = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",

@@ -154,7 +154,7 @@ def _quantile(
         a, weights = promote_dtypes_inexact(name, a, weights)
     x, q = promote_dtypes_inexact(name, a, q)
     q = operand(name, q)
-    if x.dtype.kind == "c":
+    if kind_of(x.dtype) == "c":
         raise ArgumentError(f"functrans.numpy.{name} does not take complex numbers.",
                             where=user_source())
     dtype = x.dtype

@@ -234,10 +234,10 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
     if not c.ndim:
         return divide(c, c)
     variance = diag(c)
-    spread = sqrt(lax.real(variance) if variance.dtype.kind == "c" else variance)
+    spread = sqrt(lax.real(variance) if dtypes.kind(variance.dtype) == "c" else variance)
     c = divide(c, lax.expand_dims(spread, (1,)))
     c = divide(c, lax.expand_dims(spread, (0,)))
-    if c.dtype.kind == "c":
+    if dtypes.kind(c.dtype) == "c":
         return lax.complex(_unit(lax.real(c)), _unit(lax.imag(c)))
     return _unit(c)
 

@@ -16,7 +16,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import EagerOp, get_trace
 from functrans.core.dims import same_shape
-from functrans.core.dtypes import KEY_DTYPES, as_dtype, default_float, kind
+from functrans.core.dtypes import KEY_DTYPES, as_dtype, complex32, default_float, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
@@ -180,7 +180,7 @@ def _log10(x: Array) -> Array:
 
 def _over(x: Array, divisor: float) -> Array:
     """x / divisor: of complex x each part, as the quotient of complex infinities is NaN."""
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         return lax.complex(_over(lax.real(x), divisor), _over(lax.imag(x), divisor))
     return lax.div(x, wrap(np.asarray(divisor).astype(x.dtype), x.weak_type))
 
@@ -212,8 +212,8 @@ _TO_EVEN = 1
 
 
 def _rint(x: Array) -> Array:
-    rounded = lax.round(x.real if x.dtype.kind == "c" else x, _TO_EVEN)
-    if x.dtype.kind != "c":
+    rounded = lax.round(x.real if kind(x.dtype) == "c" else x, _TO_EVEN)
+    if kind(x.dtype) != "c":
         return rounded
     return lax.complex(rounded, lax.round(lax.imag(x), _TO_EVEN))
 
@@ -231,7 +231,7 @@ def _square(x: Array) -> Array:
 
 
 def _reciprocal(x: Array) -> Array:
-    if x.dtype.kind != "c":
+    if kind(x.dtype) != "c":
         return lax.integer_pow(x, -1)
     re, im = lax.real(x), lax.imag(x)  # R. Smith, Algorithm 116 (1962), as NumPy
     first = lax.ge(lax.abs(re), lax.abs(im))
@@ -261,7 +261,7 @@ def _negative(x: Array) -> Array:
 
 
 def _conjugate(x: Array) -> Array:
-    return lax.conj(x) if x.dtype.kind == "c" else x
+    return lax.conj(x) if kind(x.dtype) == "c" else x
 
 
 floor = unary("floor", lax.floor, "Largest integer value <= x, in x's dtype.", np.floor, "f", _same)
@@ -392,7 +392,7 @@ def _lexicographic(real_op: Operation) -> Operation:
     """An order for complex numbers too: by real part, ties by imaginary part."""
 
     def op(x: Any, y: Any) -> Array:
-        if type(x) is float or x.dtype.kind != "c":
+        if type(x) is float or kind(x.dtype) != "c":
             return real_op(x, y)
         x, y = _both(x, y)
         xr, yr = lax.real(x), lax.real(y)
@@ -407,7 +407,8 @@ def _power(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike 
     """An int exponent becomes repeated multiplication: exact, and differentiable at 0."""
     if where is not None or out is not None:
         return _where("power", _power, (x, y), out, where)
-    if type(y) is int and isinstance(x, ARRAYS) and x.dtype.kind in "iufc":
+    if type(y) is int and isinstance(x, ARRAYS) and (
+            x.dtype.kind in "iufc" or x.dtype == complex32):
         if y < 0 and x.dtype.kind in "iu":
             raise ArgumentError(
                 f"functrans.numpy.power: integers have no integer power {y}.",
@@ -484,19 +485,19 @@ greater_equal = binary("greater_equal", _lexicographic(lax.ge), "x >= y, element
 
 
 def _is_inf(x: Array) -> Array:
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         return lax.bitwise_or(_is_inf(lax.real(x)), _is_inf(lax.imag(x)))
     return lax.eq(lax.abs(x), lax.full_like(x, np.inf))
 
 
 def _is_finite(x: Array) -> Array:
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
     return lax.is_finite(x)
 
 
 def _is_signed_inf(x: Array, value: float) -> Array:
-    if x.dtype.kind == "c":
+    if kind(x.dtype) == "c":
         raise DTypeError("functrans.numpy.isposinf and isneginf do not take complex numbers.",
                          where=user_source())
     return lax.eq(x, lax.full_like(x, value))
@@ -597,12 +598,12 @@ def _abs_bits(x: Array) -> Array:
 
 def _real(val: ArrayLike, /) -> Array:
     val = operand("real", val)
-    return lax.real(val) if val.dtype.kind == "c" else val
+    return lax.real(val) if kind(val.dtype) == "c" else val
 
 
 def _imag(val: ArrayLike, /) -> Array:
     val = operand("imag", val)
-    return lax.imag(val) if val.dtype.kind == "c" else _zero(val)
+    return lax.imag(val) if kind(val.dtype) == "c" else _zero(val)
 
 
 real = ufunc_like("real", "Real part; a real x itself.", _real)
@@ -625,7 +626,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False,
     del copy  # arrays are immutable: a copy cannot be told from the original
     x = operand("astype", x)
     dtype = default_float() if dtype is None else as_dtype(dtype)
-    if x.dtype.kind == "c" and kind(dtype) != "c":
+    if kind(x.dtype) == "c" and kind(dtype) != "c":
         x = lax.real(x) if kind(dtype) != "b" else truth(x)
     if kind(dtype) == "b":
         return truth(x)

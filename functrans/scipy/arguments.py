@@ -40,7 +40,7 @@ def _is_plain(x: Any) -> bool:
 def real(name: str, *xs: NestedArrays) -> list[Array]:
     """As `inexact`; raises ArgumentError for complex numbers."""
     found = inexact(*xs)
-    if found and found[0].dtype.kind == "c":
+    if found and dtypes.kind(found[0].dtype) == "c":
         raise ArgumentError(f"functrans.scipy.{name} takes real numbers, and got "
                             f"{found[0].dtype}.", where=user_source(), fix="x.real")
     return found

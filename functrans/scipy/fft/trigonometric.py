@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index, axis_tuple
@@ -192,7 +193,7 @@ def _resized(x: Array, size: int, axis: int) -> Array:
 
 
 def _cosine(x: Array, type: int) -> Array:
-    if x.dtype.kind == "c":  # the transform is real, so that parts do not mix
+    if dtypes.kind(x.dtype) == "c":  # the transform is real, so that parts do not mix
         both = _cosine(fnp.stack([x.real, x.imag]), type)
         return (both[0] + 1j * both[1]).astype(x.dtype)
     n = x.shape[-1]
@@ -223,7 +224,7 @@ def _turns(n: int, k: np.ndarray[Any, Any], x: Array) -> Array:
 def _sine(x: Array, type: int) -> Array:
     n = x.shape[-1]
     if type == 1:
-        if x.dtype.kind == "c":
+        if dtypes.kind(x.dtype) == "c":
             both = _sine(fnp.stack([x.real, x.imag]), type)
             return (both[0] + 1j * both[1]).astype(x.dtype)
         zero = fnp.zeros_like(x[..., :1])

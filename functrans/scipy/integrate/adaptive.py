@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -96,7 +97,7 @@ def quad(func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: tuple[Any, 
 
     def one(x: Array) -> Array:
         value = fnp.asarray(func(x, *more))
-        if value.shape or value.dtype.kind == "c":
+        if value.shape or dtypes.kind(value.dtype) == "c":
             raise ShapeError(f"functrans.scipy.integrate.quad: the function returns "
                              f"{value.dtype}{list(value.shape)}.", where=user_source(),
                              why="it returns one real number for one number.")

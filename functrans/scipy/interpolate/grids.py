@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
@@ -55,7 +56,7 @@ class RegularGridInterpolator:
                              where=user_source(), why="an axis has a value for each of two points "
                              "or more.")
         if fill_value is not None and fnp.iscomplexobj(fill_value) \
-                and self.values.dtype.kind != "c":
+                and dtypes.kind(self.values.dtype) != "c":
             raise ArgumentError("functrans.scipy.interpolate.RegularGridInterpolator: fill_value "
                                 "is complex, and values are not.", where=user_source())
         self.fill_value = None if fill_value is None else converted(

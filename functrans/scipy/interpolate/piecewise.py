@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
@@ -157,7 +158,7 @@ def table(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int = 2
     """Breakpoints, and values whose first axis is theirs."""
     values, _ = inexact(y, x)
     places, _ = inexact(x, values.real)
-    if places.dtype.kind == "c":
+    if dtypes.kind(places.dtype) == "c":
         raise ArgumentError(f"functrans.scipy.interpolate.{name}: x is complex.",
                             where=user_source())
     axis = axis_index(axis, values.ndim, name)

@@ -61,7 +61,7 @@ def _places(name: str, x: Array, coordinates: Any) -> list[Array]:
 
 def _half_away(x: Array) -> Array:
     """The nearest integer, of two the one farther from 0."""
-    return fnp.sign(x) * fnp.floor(fnp.abs(x) + 0.5) if x.dtype.kind != "c" else fnp.round(x)
+    return fnp.sign(x) * fnp.floor(fnp.abs(x) + 0.5) if kind(x.dtype) != "c" else fnp.round(x)
 
 
 def _resampled(name: str, x: Array, places: Sequence[Array], order: int, mode: str, cval: Any,

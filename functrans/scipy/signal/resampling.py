@@ -10,6 +10,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index, slice_axis
@@ -41,7 +42,7 @@ def resample(x: ArrayLike, num: int, t: ArrayLike | None = None, axis: int = 0,
     axis = axis_index(axis, v.ndim, "resample")
     num = known_size("signal.resample", "num", num)
     size = v.shape[axis]
-    is_real = v.dtype.kind != "c"
+    is_real = dtypes.kind(v.dtype) != "c"
     v = fnp.moveaxis(v, axis, -1)
     spectrum = v if domain == "freq" else fnp.fft.rfft(v) if is_real else fnp.fft.fft(v)
     is_real = is_real and domain == "time"

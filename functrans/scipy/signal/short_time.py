@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -43,7 +44,7 @@ def stft(x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int =
     (signal,) = inexact(x)
     place = axis_index(axis, signal.ndim, "stft")
     signal = fnp.moveaxis(signal, place, -1)
-    onesided = return_onesided and signal.dtype.kind != "c"
+    onesided = return_onesided and dtypes.kind(signal.dtype) != "c"
     values, size = segment_window("stft", window, nperseg, signal.shape[-1])
     cut = segments_of("stft", size, noverlap, nfft)
     if boundary is not None:

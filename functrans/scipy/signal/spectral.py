@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -93,7 +94,7 @@ def csd(x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "h
         return freqs, fnp.mean(spectrum, axis=-1)
     count = spectrum.shape[-1]
     bias = _median_bias(count)
-    if spectrum.dtype.kind == "c":
+    if dtypes.kind(spectrum.dtype) == "c":
         middle = fnp.median(spectrum.real, axis=-1) + 1j * fnp.median(spectrum.imag, axis=-1)
     else:
         middle = fnp.median(spectrum, axis=-1)
@@ -202,7 +203,7 @@ def _spectra(name: str, x: ArrayLike, y: ArrayLike | None, fs: ArrayLike, window
     both = [fnp.moveaxis(v, axis_index(axis, v.ndim, name), -1) for v in both]
     length = max(v.shape[-1] for v in both)
     both = [fnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, length - v.shape[-1])]) for v in both]
-    onesided = onesided and all(v.dtype.kind != "c" for v in both)
+    onesided = onesided and all(dtypes.kind(v.dtype) != "c" for v in both)
     values, size = segment_window(name, window, nperseg, length)
     cut = segments_of(name, size, noverlap, nfft, size // overlap_part)
     weights = cast_window(values, both[0])

@@ -11,6 +11,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.errors import DTypeError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
@@ -106,7 +107,7 @@ def operands(name: str, *args: ArrayLike, of_complex: bool = False) -> list[Arra
     """The operands of a function of scipy.special in one floating dtype and shape."""
     name = name.strip("_")
     xs = [operand(name, x) for x in promote_dtypes_inexact(name, *args)]
-    if xs[0].dtype.kind == "c" and not of_complex:
+    if dtypes.kind(xs[0].dtype) == "c" and not of_complex:
         raise DTypeError(
             f"functrans.scipy.special.{name} does not take {xs[0].dtype}.",
             where=user_source(), why="it is defined for real numbers.", fix="x.real")

@@ -106,7 +106,7 @@ def gamma(x: Array) -> Array:
     >>> round(float(ft.scipy.special.gamma(5.0)), 3)
     24.0
     """
-    if x.dtype.kind == "c":
+    if dtypes.kind(x.dtype) == "c":
         return _complex_gamma(x)
     out: Array = in_double(_gamma, [x])
     return out

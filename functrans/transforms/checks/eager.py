@@ -40,7 +40,7 @@ class CheckTrace(Trace):
         many = outs if primitive.multiple_results else [outs]
         bits = searched(config.current().checks)
         for out in many:
-            has = bits_of(np.asarray(out)) & bits
+            has = bits_of(_as_is(out)) & bits
             if has:
                 self._found(primitive, args, params, out, has)
         return outs
@@ -50,12 +50,12 @@ class CheckTrace(Trace):
         eqn = _equation(primitive, args, params)
         if moves(eqn):
             return
-        values = [np.asarray(a) for a in args]
+        values = [_as_is(a) for a in args]
         wrong = is_wrong(eqn, has, [bits_of(v) for v in values], intended=False)
         if wrong:
             jaxpr = Jaxpr((), tuple([a for a in eqn.invars if isinstance(a, Var)]), (eqn,),
                           eqn.outvars)
-            raise not_finite(jaxpr, eqn, values, np.asarray(out), wrong, ())
+            raise not_finite(jaxpr, eqn, values, _as_is(out), wrong, ())
 
     def _exactly(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """A loop or branch, which NumPy evaluates anyway, one equation after the other."""
@@ -64,11 +64,16 @@ class CheckTrace(Trace):
         eqn = eqn.replace(invars=invars)
         jaxpr = Jaxpr((), invars, (eqn,), eqn.outvars)
         gpu = gpu_of(args)
-        values = [np.asarray(x) for x in args]
+        values = [_as_is(x) for x in args]
         outs, _ = run_in(None, EagerReplay(None).run, jaxpr, values,
                          [False] * len(values), searched(config.current().checks))
         arrays = [wrap(o, v.aval.weak_type) for o, v in zip(outs, eqn.outvars, strict=True)]
         return arrays if gpu is None else [place_array(a, gpu + 1) for a in arrays]
+
+
+def _as_is(x: Any) -> np.ndarray[Any, Any]:
+    """The values in the dtype that the program has: `np.asarray` makes complex64 of complex32."""
+    return np.asarray(x, getattr(x, "dtype", None))
 
 
 def _equation(primitive: Primitive, args: Sequence[Any], params: Params) -> Equation:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from functrans.core import dtypes
 from functrans.core.errors import CheckError, NotFiniteError
 from functrans.core.evaluate import resolve
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, equation_text
@@ -204,7 +205,7 @@ def not_finite(jaxpr: Jaxpr, eqn: Equation, values: Sequence[Any], out: Any, wro
                rounds: Sequence[str]) -> NotFiniteError:
     """The error of an equation that gave a NaN or an infinity."""
     text, names = equation_text(jaxpr, eqn)
-    wide = np.abs(out) if out.dtype.kind == "c" else out.astype(np.float64)
+    wide = np.abs(out) if dtypes.kind(out.dtype) == "c" else out.astype(np.float64)
     count = int((np.isnan(wide) if wrong & NAN else np.isinf(wide)).sum())
     what = "NaN" if wrong & NAN else "an infinity" if count == 1 else "infinities"
     of = f" in {count} of {out.size} elements" if out.ndim else ""

@@ -259,6 +259,7 @@ def bits_of(x: np.ndarray[Any, Any]) -> int:
     if kind not in "fc" or not x.size:
         return NOTHING
     if kind == "c":
+        x = x.astype(dtypes.computed_dtype(x.dtype), copy=False)
         return bits_of(np.real(x)) | bits_of(np.imag(x))
     if x.dtype.kind != "f":  # of ml_dtypes
         x = x.astype(np.float32)

@@ -78,7 +78,7 @@ class CheckedProgram:
         outs: list[Any] = execute(args)
         number = int(np.asarray(outs.pop()))
         if number != NONE:
-            self._report(number, [np.asarray(a) for a in args])
+            self._report(number, [np.asarray(a, getattr(a, "dtype", None)) for a in args])
         return outs
 
     def _report(self, number: int, args: Sequence[Any]) -> None:
