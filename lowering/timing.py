@@ -52,7 +52,7 @@ def repeated(run: Callable[[], T]) -> tuple[list[T], float]:
 
 def time_as_a_whole(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any]) -> StepTimes:
     """The median of the times of whole runs on the host."""
-    arrays = [np.asarray(to_array(x)) for x in inputs]
+    arrays = [np.asarray(x, x.dtype) for x in map(to_array, inputs)]
 
     def once() -> None:
         run(arrays)  # whose results are not kept

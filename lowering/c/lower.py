@@ -193,7 +193,7 @@ def _evaluate(eqn: Equation, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[A
     if any(isinstance(n, Dim) for v in (*eqn.invars, *eqn.outvars) for n in v.aval.shape):
         sizes = known_sizes([a.aval for a in eqn.invars], [x.shape for x in arrays])
         params = {k: substitute(v, sizes) for k, v in params.items()}
-    halves = eqn.primitive.widens_halves and any(dtypes.is_half(a.aval.dtype) for a in eqn.invars)
+    halves = eqn.primitive.widens_halves and any(dtypes.is_narrow(a.aval.dtype) for a in eqn.invars)
     with np.errstate(all="ignore"):
         out = (eqn.primitive.run if halves else eqn.primitive.evaluate)(*arrays, **params)
     outs = out if eqn.primitive.multiple_results else [out]

@@ -53,6 +53,6 @@ class TimedProgram:
 
 def time_steps(jaxpr: Jaxpr, inputs: Sequence[Any]) -> StepTimes:
     """The medians of the times of steps, and of whole runs."""
-    program, arrays = TimedProgram(jaxpr), [np.asarray(to_array(x)) for x in inputs]
+    program, arrays = TimedProgram(jaxpr), [np.asarray(x, x.dtype) for x in map(to_array, inputs)]
     steps, whole = repeated(lambda: program.run(arrays))
     return StepTimes([median(t) for t in zip(*steps, strict=True)][:-1], whole)

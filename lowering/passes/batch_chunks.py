@@ -511,8 +511,7 @@ def _count(body: Jaxpr, parts: _Parts, batch: Batch) -> int:
 
 def _zeros(w: _Writer, aval: ShapedArray) -> Var:
     """Where a sum begins; those of halves are carried in float32."""
-    dtype = np.dtype(np.float32) if dtypes.is_half(aval.dtype) else aval.dtype
-    return w(full_p, shape=aval.shape, dtype=dtype, value=0)
+    return w(full_p, shape=aval.shape, dtype=dtypes.computed_dtype(aval.dtype), value=0)
 
 
 def _in_dtype(w: _Writer, x: Var, v: Var) -> Var:

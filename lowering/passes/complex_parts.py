@@ -3,6 +3,10 @@
 Complex arrays remain where a program meets others: as inputs, outputs, constants, and operands and
 results of operations without a rule here. `real` and `imag` take them apart, `complex` puts them
 together.
+
+The parts of a complex32 are float16. What is more than a sum of them is computed in float32, so
+that no step of a formula overflows, and rounded at its end: not between two operations of which the
+first has no reader but the second, which are in one kernel.
 """
 
 from __future__ import annotations
@@ -105,7 +109,7 @@ def split_complex(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _is_complex(x: Atom) -> bool:
-    return x.aval.dtype.kind == "c"
+    return dtypes.kind(x.aval.dtype) == "c"
 
 
 def _has_complex(jaxpr: Jaxpr) -> bool:
@@ -115,6 +119,18 @@ def _has_complex(jaxpr: Jaxpr) -> bool:
 def _touches_complex(eqn: Equation) -> bool:
     return any(map(_is_complex, (*eqn.invars, *eqn.outvars))) or any(map(_has_complex,
                                                                          subjaxprs(eqn)))
+
+
+def _read_once(jaxpr: Jaxpr) -> frozenset[Var]:
+    """Values of complex32 whose one reader computes with them, in the kernel that makes them."""
+    readers: dict[Var, list[Primitive]] = {}
+    for eqn in jaxpr.eqns:
+        for x in {x for x in eqn.invars if isinstance(x, Var)}:
+            readers.setdefault(x, []).append(eqn.primitive)
+    return frozenset(
+        x for x, found in readers.items() if x.aval.dtype == dtypes.complex32
+        and len(found) == 1 and found[0] in FUSED).difference(
+            x for x in jaxpr.outvars if isinstance(x, Var))
 
 
 def _real_aval(aval: ShapedArray) -> ShapedArray:
@@ -131,6 +147,8 @@ class _Splitter:
         self.names: dict[Var, Atom] = {}  # of real values
         self.whole: dict[Var, Var] = {}  # complex values that are in memory
         self.parts: dict[Var, tuple[Atom, Atom]] = {}
+        self.unrounded: dict[Atom, tuple[Atom, Atom]] = {}  # of a complex32, in float32
+        self.read_once = _read_once(jaxpr)
 
     def split(self, flat: bool = False) -> Jaxpr:
         """`flat`: inputs and outputs are pairs too, as in the bodies of loops."""
@@ -211,7 +229,9 @@ class _Splitter:
         rest = list(outs)
         for v in eqn.outvars:
             if _is_complex(v):
-                self.parts[v] = rest.pop(0), rest.pop(0)
+                known = self.unrounded if rest[0].aval.dtype != _real_aval(v.aval).dtype \
+                    else self.parts
+                known[v] = rest.pop(0), rest.pop(0)
             else:
                 self.names[v] = rest.pop(0)
 
@@ -221,11 +241,16 @@ class _Splitter:
             values = iter(flat)
             args = [Pair(next(values), next(values)) if _is_complex(x) else next(values)
                     for x in eqn.invars]
-            out = rule(*args, **eqn.params)
+            out = rule(*(map(_wide, args) if widens else args), **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
+            if widens:
+                outs = [o if v in self.read_once else _rounded(o, v.aval.dtype)
+                        for o, v in zip(outs, eqn.outvars, strict=True)]
             return [x for o in outs for x in (o if isinstance(o, Pair) else (o,))]
 
-        flat = [x for operand in eqn.invars for x in self.atoms(operand)]
+        widens = eqn.primitive in COMPUTED or not self.unrounded.keys().isdisjoint(eqn.invars)
+        flat = [x for operand in eqn.invars
+                for x in self.unrounded.get(operand) or self.atoms(operand)]
         outs = inlined(function, flat, self.eqns, eqn.primitive.name, eqn.source)
         self.define(eqn, [self.shaped(x, v.aval.shape)
                           for x, v in zip(outs, self.targets(eqn), strict=True)])
@@ -294,6 +319,22 @@ def _apart(operation: Callable[..., Any], *operands: Any) -> Pair:
                 operation(*[x.im if isinstance(x, Pair) else x for x in operands]))
 
 
+def _wide(x: Any) -> Any:
+    """float32 for a pair of float16."""
+    if not isinstance(x, Pair) or get_aval(x.re).dtype != dtypes.float16:
+        return x
+    return _apart(lambda part: convert_element_type(part, dtypes.float32), x)
+
+
+def _rounded(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A result of `_wide` operands in the dtype that the program has."""
+    real = dtypes.real_dtype(dtype)
+    if real != dtypes.float16:
+        return x
+    return _apart(lambda part: convert_element_type(part, real), x) if isinstance(x, Pair) \
+        else convert_element_type(x, real)
+
+
 def _linear(primitive: Primitive) -> Callable[..., Pair]:
     return lambda *operands, **params: _apart(partial(primitive.bind, **params), *operands)
 
@@ -311,7 +352,7 @@ def _bilinear(primitive: Primitive) -> Callable[..., Any]:
     """Products of matrices and convolutions, as four real ones."""
     def rule(x: Any, y: Any, *, preferred_element_type: Any = None, **params: Any) -> Any:
         wanted = None if preferred_element_type is None else \
-            dtypes.real_dtype(preferred_element_type)
+            dtypes.real_dtype(dtypes.computed_dtype(preferred_element_type))
         of = partial(primitive.bind, preferred_element_type=wanted, **params)
         return Pair(a.sub(of(x.re, y.re), of(x.im, y.im)), a.add(of(x.re, y.im), of(x.im, y.re)))
     return rule
@@ -419,3 +460,14 @@ RULES: Table[Callable[..., Any]] = Table(merged(OF_BOTH_PARTS, ELEMENTWISE, EXTR
     sort_p: sorted_pairs, scatter_mul_p: scattered_product,
 }), otherwise="it goes on with complex arrays")
 """Functions of pairs."""
+
+FUNCTIONS = ELEMENTWISE.keys() - {real_p, imag_p, complex_p, conj_p, eq_p, ne_p, is_finite_p}
+
+COMPUTED: frozenset[Primitive] = frozenset((
+    *FUNCTIONS, *EXTREMA, dot_general_p, conv_general_dilated_p, reduce_prod_p, cumprod_p,
+    scatter_mul_p))
+"""What multiplies parts or takes functions of them: in float32 where they are float16."""
+
+FUSED: frozenset[Primitive] = frozenset((
+    *FUNCTIONS, conj_p, a.neg_p, a.add_p, a.sub_p, add_any_p, reduce_sum_p))
+"""What is in one kernel with the operand of which it is the one reader."""

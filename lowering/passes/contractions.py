@@ -66,8 +66,8 @@ def dot(r: Rewriter, like: Equation, x: Atom, y: Atom, cx: Sequence[int], cy: Se
 
 
 def is_narrow(x: Atom) -> bool:
-    """A floating dtype with so few digits that every further rounding is seen."""
-    return dtypes.kind(x.aval.dtype) == "f" and x.aval.dtype.itemsize < 4
+    """A dtype with so few digits that every further rounding is seen."""
+    return dtypes.computed_dtype(x.aval.dtype) != x.aval.dtype
 
 
 def size_of(x: Atom) -> Size:

@@ -216,7 +216,7 @@ def operation(eqn: Equation, operands: Sequence[Components]) -> list[Components]
 
 def _is_half(aval: ShapedArray) -> bool:
     """Whether a value is rounded more coarsely than it is computed, by kernels as a whole."""
-    return dtypes.is_half(aval.dtype)
+    return dtypes.computed_dtype(aval.dtype) != aval.dtype
 
 
 # ------------------------------------------------------------------------------ elementwise

@@ -39,13 +39,12 @@ MOVES: frozenset[Primitive] = frozenset((
     broadcast_in_dim_p, transpose_p, reshape_p, slice_p, rev_p, pad_p, concatenate_p, iota_p,
     convert_element_type_p))
 LIFTED = PRODUCTS | MOVES | frozenset((add_p, sub_p, mul_p, neg_p))
-WIDE = np.dtype(np.float32)  # in which narrow values are added up
 
 
 def widened(aval: ShapedArray) -> ShapedArray:
     """The type in which values of a type are added up."""
-    narrow = dtypes.kind(aval.dtype) == "f" and aval.dtype.itemsize < 4
-    return aval.with_dtype(WIDE) if narrow else aval
+    dtype = dtypes.computed_dtype(aval.dtype)
+    return aval if dtype == aval.dtype else aval.with_dtype(dtype)
 
 
 class Cut(NamedTuple):

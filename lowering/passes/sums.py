@@ -18,7 +18,7 @@ from functrans.lowering.passes.contractions import is_narrow
 from functrans.lowering.passes.movement import reshape, transpose
 from functrans.lowering.passes.reductions import reduce_sum
 from functrans.lowering.passes.scans import ScanParts, nbytes
-from functrans.lowering.passes.stacks import MOVES, WIDE, After, Cuts, repeated, widened
+from functrans.lowering.passes.stacks import MOVES, After, Cuts, repeated, widened
 from functrans.primitives.arithmetic import add_p, mul_p, neg_p, sub_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.conv import conv_general_dilated_p
@@ -226,8 +226,13 @@ def _sum_of_dots(e: Equation, after: After, stacks: Sequence[Atom]) -> Atom:
 
 
 def _wide_params(e: Equation) -> dict[str, Any]:
-    return {**e.params, "preferred_element_type": WIDE} if is_narrow(e.outvars[0]) \
-        else dict(e.params)
+    return {**e.params, **_preferred(e.outvars[0])}
+
+
+def _preferred(x: Atom) -> dict[str, Any]:
+    """The parameter of a product of values as narrow as x, which is added up in a wider dtype."""
+    dtype = x.aval.dtype
+    return {"preferred_element_type": dtypes.computed_dtype(dtype)} if is_narrow(x) else {}
 
 
 def _sum_of_outer_products(da: Sequence[int], db: Sequence[int], after: After,
@@ -238,8 +243,7 @@ def _sum_of_outer_products(da: Sequence[int], db: Sequence[int], after: After,
     order = [*shared, *(d for d in da if d not in db), *(d for d in db if d not in da)]
     dims = ((0,), (0,)), (_shifted([da.index(d) for d in shared]),
                           _shifted([db.index(d) for d in shared]))
-    params = {"preferred_element_type": WIDE} if is_narrow(x) else {}
-    out = r(dot_general_p, x, y, dimension_numbers=dims, **params)
+    out = r(dot_general_p, x, y, dimension_numbers=dims, **_preferred(x))
     return transpose(r, out, [order.index(d) for d in range(len(order))])
 
 

@@ -9,6 +9,7 @@ from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor
+from functrans.lowering.rules.bits import bits_of_number, number_of_bits
 from functrans.lowering.rules.graph import CallRule
 from functrans.primitives.arithmetic import complex_p, imag_p, real_p
 
@@ -25,6 +26,14 @@ def _part(number: int) -> CallRule:
                 bits = s.op("shift_right_logical", bits, s.const(np.int64(32), "i64"))
             return s.op("bitcast", s.op("convert", bits, dtype="i32"), dtype="f32")
 
+        def half(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
+            bits = s.op("convert", s.read(z, index), dtype="u32")
+            if number:
+                bits = s.op("shift_right_logical", bits, s.const(np.uint32(16), "u32"))
+            return number_of_bits(s, s.op("convert", bits, dtype="u16"), "f16")
+
+        if z.dtype == "i32":
+            return Map(shape, "f16", [z], half, source=eqn.source)
         if z.dtype == "i64":
             return Map(shape, "f32", [z], narrow, source=eqn.source)
         return Map(shape, "f64", [z], lambda s, i: s.read(z, (*i, Index.of(number))), weight=0,
@@ -34,7 +43,7 @@ def _part(number: int) -> CallRule:
 
 
 def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
-    if any(x.compute not in ("f32", "f64") for x in xs):
+    if any(x.dtype not in ("f16", "f32", "f64") for x in xs):
         return None
     shape = eqn.outvars[0].aval.shape
 
@@ -49,7 +58,15 @@ def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
         real, imag = s.elements(xs, tuple(place))
         return s.when([(part, 0, 1)], lambda: real, lambda: imag)
 
-    if xs[0].compute == "f32":
+    def halves(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
+        low, high = [s.op("convert", bits_of_number(s, x, "f16"), dtype="u32")
+                     for x in s.elements(xs, index)]
+        both = s.op("or", low, s.op("shift_left", high, s.const(np.uint32(16), "u32")))
+        return s.op("convert", both, dtype="i32")
+
+    if xs[0].dtype == "f16":
+        return Map(shape, "i32", xs, halves, source=eqn.source)
+    if xs[0].dtype == "f32":
         return Map(shape, "i64", xs, bits, source=eqn.source)
     return Map((*shape, 2), "f64", xs, either, source=eqn.source)
 

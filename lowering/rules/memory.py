@@ -1,7 +1,7 @@
 """What values of a type are in memory.
 
-A complex64 is read and written as one integer of 64 bits: every access is as wide as the number,
-and its halves are registers. A complex128 is two elements along a last axis.
+A complex64 is read and written as one integer of 64 bits, a complex32 as one of 32: every access is
+as wide as the number, and its halves are registers. A complex128 is two elements along a last axis.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.lowering.loops.tensor import FLOAT8, Stored, memory_dtype
 
@@ -33,6 +34,8 @@ def in_memory(aval: ShapedArray, source: Any = None) -> Stored:
 
 
 def _complex(aval: ShapedArray, source: Any) -> Stored | None:
+    if aval.dtype == dtypes.complex32:
+        return Stored(aval.shape, "i32", (), source)
     if aval.dtype == np.complex64:
         return Stored(aval.shape, "i64", (), source)
     if aval.dtype == np.complex128:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from functrans.core import config
+from functrans.core import config, dtypes
 from functrans.core.errors import HostStepError, HostStepWarning
 from functrans.core.jaxpr import Equation, subjaxprs
 from functrans.core.primitive import Primitive
@@ -129,7 +129,7 @@ def _use_of(eqn: Equation, fallback: str, has_library: Callable[[str], bool]) ->
         return HostUse(eqn, f"{names} cannot be loaded",
                        f"`pip install {packages}` (or \"functrans[gpu-libraries]\")")
     unknown = {a.aval.dtype.name: None for a in (*eqn.invars, *eqn.outvars)
-               if dtype_name(a.aval.dtype) is None and a.aval.dtype.kind != "c"}
+               if dtype_name(a.aval.dtype) is None and dtypes.kind(a.aval.dtype) != "c"}
     if unknown:
         return HostUse(eqn, f"kernels have no {' and no '.join(unknown)}")
     inside = [use for jaxpr in subjaxprs(eqn) for e in jaxpr.eqns

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray
-from functrans.core.dtypes import is_half
+from functrans.core.dtypes import computed_dtype
 from functrans.core.jaxpr import Atom
 from functrans.lowering.passes.movement import broadcast, reshape, transpose
 from functrans.lowering.passes.networks.network import (
@@ -46,7 +46,7 @@ Plan = tuple[DenseNetwork, Path | None]
 
 def contracted(r: Rewriter, form: SumOfNetworks, plans: Sequence[Plan]) -> Atom:
     """The value of a form, whose terms are contracted by `plans`."""
-    inner = np.dtype(np.float32) if is_half(form.dtype) else form.dtype
+    inner = computed_dtype(form.dtype)
     total: Atom | None = None
     for dense, path in plans:
         x = _term(r, dense, path, form, inner)

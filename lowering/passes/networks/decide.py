@@ -12,9 +12,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from functrans.core.dtypes import is_half
+from functrans.core.dtypes import computed_dtype
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.source import Source
 from functrans.lowering.passes.networks.contract import Plan, kept_indices
@@ -247,7 +245,7 @@ class _Component:
     def _contracted(self, contraction: Contraction,
                     materialised: frozenset[Var]) -> Strategy | None:
         form = contraction.form
-        inner = np.dtype(np.float32) if is_half(form.dtype) else form.dtype
+        inner = computed_dtype(form.dtype)
         outputs = flat(form.axes)
         plans: list[Plan] = []
         for term in form.terms:
