@@ -115,7 +115,7 @@ class _Loader:
         _tell(module)
 
 
-class _Finder:
+class _ImportFinder:
     """Stands before the finders of modules, for the modules in the table alone."""
 
     def __init__(self) -> None:
@@ -140,4 +140,4 @@ def install() -> None:
     for name, module in list(sys.modules.items()):
         if name.endswith(_ENDS):
             _tell(module)
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _ImportFinder())

@@ -59,7 +59,7 @@ def _within() -> Iterator[None]:
         _inside.reset(token)
 
 
-class _Program:
+class _CheckedRun:
     """The checked program of an error, by which it is found out."""
 
     def __init__(self, jaxpr: Jaxpr, checks: frozenset[str]) -> None:
@@ -85,7 +85,7 @@ class Error:
     log gave NaN: b:f32[] = log a.
     """
 
-    def __init__(self, number: Any, args: Sequence[Any], program: _Program | None) -> None:
+    def __init__(self, number: Any, args: Sequence[Any], program: _CheckedRun | None) -> None:
         self._number, self._args, self._program = number, args, program
 
     def get_exception(self) -> CheckError | None:
@@ -167,7 +167,7 @@ def checkify(f: Callable[..., Any],
         sites: list[Site] = []
         plan = plan_of(jaxpr, checks, [NOTHING] * len(operands), sites)
         *outs, number = eval_jaxpr(with_flags(plan, sites, _callback), (), *operands)
-        return Error(number, operands, _Program(jaxpr, checks)), unflatten(flat.out_tree, outs)
+        return Error(number, operands, _CheckedRun(jaxpr, checks)), unflatten(flat.out_tree, outs)
 
     return checkified
 

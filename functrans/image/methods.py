@@ -69,19 +69,19 @@ def _cubic(x: Array, a: float) -> Array:
     return fnp.where(x >= 2, 0, fnp.where(x >= 1, outer, inner))
 
 
-class Kernel(NamedTuple):
+class ResizeKernel(NamedTuple):
     """Weights by the distance from a pixel, which are 0 from `radius` pixels on."""
 
     radius: int
     weight: Callable[[Array], Array]
 
 
-KERNELS: Final[Mapping[ResizeMethod, Kernel]] = MappingProxyType({
-    ResizeMethod.LINEAR: Kernel(1, _triangle),
-    ResizeMethod.LANCZOS3: Kernel(3, partial(_lanczos, radius=3.0)),
-    ResizeMethod.LANCZOS5: Kernel(5, partial(_lanczos, radius=5.0)),
-    ResizeMethod.CUBIC: Kernel(2, partial(_cubic, a=-0.5)),
-    ResizeMethod.CUBIC_PYTORCH: Kernel(2, partial(_cubic, a=-0.75)),
+KERNELS: Final[Mapping[ResizeMethod, ResizeKernel]] = MappingProxyType({
+    ResizeMethod.LINEAR: ResizeKernel(1, _triangle),
+    ResizeMethod.LANCZOS3: ResizeKernel(3, partial(_lanczos, radius=3.0)),
+    ResizeMethod.LANCZOS5: ResizeKernel(5, partial(_lanczos, radius=5.0)),
+    ResizeMethod.CUBIC: ResizeKernel(2, partial(_cubic, a=-0.5)),
+    ResizeMethod.CUBIC_PYTORCH: ResizeKernel(2, partial(_cubic, a=-0.75)),
 })
 
 

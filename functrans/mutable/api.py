@@ -18,7 +18,7 @@ from functrans.core.dtypes import default_dtypes
 from functrans.core.errors import ArgumentError, public
 from functrans.mutable import methods as _methods
 from functrans.mutable.arrays import MutableArray, new
-from functrans.mutable.calls import ARGUMENT, Call, current_call
+from functrans.mutable.calls import ARGUMENT, CallScope, current_call
 from functrans.mutable.index import ARRAY_TYPES
 from functrans.mutable.namespace import NUMPY
 from functrans.mutable.rebinding import Rebinding
@@ -92,7 +92,7 @@ def numpy_code(fun: Callable[..., Any] | None = None, *,
 
 
 def _called(function: Any, args: Any, kwargs: Any, copy_args: bool) -> Any:
-    scope = Call(name_of(function))
+    scope = CallScope(name_of(function))
     taken: dict[int, Any] = {}
 
     def argument(x: Any) -> Any:

@@ -20,7 +20,7 @@ from functrans.core.dims import same_shape
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
-from functrans.mutable.calls import Call, Cell, current_call
+from functrans.mutable.calls import CallScope, Cell, current_call
 from functrans.mutable.index import (
     around_traced_mask,
     entries_of,
@@ -414,7 +414,7 @@ def unwrap(x: Any) -> Any:
     return x
 
 
-def new(value: Any, call: Call | None = None, kind: str = "", shadow: Any = None,
+def new(value: Any, call: CallScope | None = None, kind: str = "", shadow: Any = None,
         known: bool = True) -> Any:
     """A mutable array of the running call with a value; outside of calls the value."""
     call = current_call() if call is None else call

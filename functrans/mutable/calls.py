@@ -11,14 +11,14 @@ from functrans._runtime import get_trace
 from functrans.core.errors import ImmutableArrayError, LeakedTracerError
 from functrans.core.source import describe_source, user_source
 
-__all__ = ["AMBIGUOUS", "ARGUMENT", "CAPTURED", "Call", "Cell", "current_call"]
+__all__ = ["AMBIGUOUS", "ARGUMENT", "CAPTURED", "CallScope", "Cell", "current_call"]
 
 ARGUMENT = "argument"
 CAPTURED = "captured"
 AMBIGUOUS = "ambiguous"
 
 
-class Call:
+class CallScope:
     """A call: its arrays are mutable while it runs, in the trace in which it was made."""
 
     __slots__ = ("alive", "name", "outer", "trace")
@@ -27,7 +27,7 @@ class Call:
         self.name = name
         self.alive = True
         self.trace = get_trace()
-        self.outer: Call | None = None
+        self.outer: CallScope | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -41,13 +41,13 @@ class Call:
 
 
 class _Running(threading.local):
-    call: Call | None = None
+    call: CallScope | None = None
 
 
 _running = _Running()
 
 
-def current_call() -> Call | None:
+def current_call() -> CallScope | None:
     """The innermost call that runs in this thread."""
     return _running.call
 
@@ -62,7 +62,7 @@ class Cell:
 
     __slots__ = ("_value", "call", "kind", "known", "shadow", "source", "trace", "version")
 
-    def __init__(self, value: Any, call: Call, kind: str = "", shadow: Any = None,
+    def __init__(self, value: Any, call: CallScope, kind: str = "", shadow: Any = None,
                  known: bool = True) -> None:
         self._value = value
         self.call = call

@@ -219,14 +219,14 @@ class _Indexer:
         return fresh(getattr(space, self._name)[unwrap(key)])
 
 
-class _ArrayType(type):
+class _MutableArrayType(type):
     """The class that stands for np.ndarray: arrays of all kinds are instances."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, (MutableArray, np.ndarray)) or (isinstance(x, ARRAYS) and x.ndim > 0)
 
 
-class ndarray(metaclass=_ArrayType):
+class ndarray(metaclass=_MutableArrayType):
     """np.ndarray for isinstance, annotations, and calls with a shape."""
 
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:

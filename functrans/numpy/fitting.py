@@ -105,7 +105,12 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
                             why="the number of roots depends on leading zeros.",
                             fix="functrans.numpy.roots(p, strip_zeros=False)")
     (places,) = np.nonzero(np.asarray(lax.stop_gradient(p)))
-    return _roots(slice_axis(p, int(places[0]) if places.size else p.shape[0], p.shape[0], 0))
+    if not places.size:
+        return _roots(slice_axis(p, p.shape[0], p.shape[0], 0))
+    # zeros at the end are roots that are 0, which stand last, as in NumPy
+    first, last = int(places[0]), int(places[-1])
+    zeros = filled((p.shape[0] - 1 - last,), 0, complex_dtype(p.dtype))
+    return concatenate([_roots(slice_axis(p, first, last + 1, 0)), zeros])
 
 
 def _roots(p: Array) -> Array:

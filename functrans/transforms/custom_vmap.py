@@ -181,14 +181,14 @@ class custom_vmap(WithRules, Generic[R]):  # a decorator, named as in JAX
         args = bind_arguments(self.fun, args, kwargs)
         leaves, tree = flatten_args(list(args), name_of(self.fun))
         flat = FlatFunction(self.fun, tree, {}, "custom_vmap")
-        rule = _Rule(self.vmap_rule, tree, flat)
+        rule = _BatchingRule(self.vmap_rule, tree, flat)
         call = VmapRuleCall(flat, rule, name_of(self.fun), self.user_functions)
         outs = call.apply(get_trace(), leaves)
         results: R = tree_unflatten(flat.out_tree, outs)
         return results
 
 
-class _Rule:
+class _BatchingRule:
     """A user's batching rule on lists of leaves, with its results checked."""
 
     def __init__(self, rule: Callable[..., Any], tree: PyTreeDef, flat: FlatFunction) -> None:

@@ -37,7 +37,7 @@ from functrans.lowering.c.toolchain import (
 from functrans.lowering.garbage import collector_paused
 from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
-from functrans.lowering.memory.limit import Lowered, within_limit
+from functrans.lowering.memory.limit import LoweredProgram, within_limit
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.multiply_adds import contract_products
 from functrans.lowering.passes.narrow_numbers import in_bytes
@@ -128,8 +128,8 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     return found if all(_tells_sizes(call.eqn) for call in found.text.hosts) else None
 
 
-def _measured(program: LoweredToC) -> Lowered[LoweredToC]:
-    return Lowered(program, program.memory_analysis(), lambda: max(
+def _measured(program: LoweredToC) -> LoweredProgram[LoweredToC]:
+    return LoweredProgram(program, program.memory_analysis(), lambda: max(
         _at_peak(program.text.main), key=lambda v: v.nbytes, default=None))
 
 

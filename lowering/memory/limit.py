@@ -12,11 +12,11 @@ from typing import Final, Generic, TypeVar
 from functrans.core.dims import Size
 from functrans.core.errors import MemoryLimitError
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.passes.batch_chunks import Batch, batches_of, chunk_sizes, in_chunks
+from functrans.lowering.passes.batch_chunks import ChunkedAxis, batches_of, chunk_sizes, in_chunks
 from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.report import Value, bytes_text, line_of
 
-__all__ = ["Lowered", "MemoryPlan", "within_limit"]
+__all__ = ["LimitedPlan", "LoweredProgram", "within_limit"]
 
 T = TypeVar("T")
 
@@ -27,12 +27,12 @@ MOST_WITHOUT_GAIN: Final = 2
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryPlan:
+class LimitedPlan:
     """A program and the prices of what it keeps; where it takes a batch in chunks, which."""
 
     program: Jaxpr
     prices: Prices
-    batch: Batch | None = None
+    batch: ChunkedAxis | None = None
     chunk: int = 0
 
     def said(self, whole: Size, peak: Size, limit: int) -> str:
@@ -52,7 +52,7 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Lowered(Generic[T]):
+class LoweredProgram(Generic[T]):
     """What a plan was lowered to, and what is known of its memory."""
 
     program: T
@@ -62,7 +62,7 @@ class Lowered(Generic[T]):
 
 
 def within_limit(jaxpr: Jaxpr, limit: int, prices: Sequence[Prices],
-                 lowered: Callable[[MemoryPlan], Lowered[T]],
+                 lowered: Callable[[LimitedPlan], LoweredProgram[T]],
                  prefers_chunks: bool = False) -> tuple[T, str]:
     """The first plan whose arguments, results and temporaries fit, lowered, and what it is.
 
@@ -70,18 +70,18 @@ def within_limit(jaxpr: Jaxpr, limit: int, prices: Sequence[Prices],
     that is preferred, before products are computed again. Raises MemoryLimitError where nothing
     fits, and where the sizes are not known.
     """
-    return _Search(jaxpr, limit, prices, lowered, prefers_chunks).run()
+    return _LimitSearch(jaxpr, limit, prices, lowered, prefers_chunks).run()
 
 
-class _Search(Generic[T]):
+class _LimitSearch(Generic[T]):
     def __init__(self, jaxpr: Jaxpr, limit: int, prices: Sequence[Prices],
-                 lowered: Callable[[MemoryPlan], Lowered[T]], prefers_chunks: bool) -> None:
+                 lowered: Callable[[LimitedPlan], LoweredProgram[T]], prefers_chunks: bool) -> None:
         self.jaxpr, self.limit, self.lower = jaxpr, limit, lowered
         self.prices, self.prefers_chunks = prices, prefers_chunks
         self.whole: Size = 0
-        self.best: Lowered[T] | None = None
+        self.best: LoweredProgram[T] | None = None
         self.least = 0
-        self.smallest: list[MemoryPlan] = []
+        self.smallest: list[LimitedPlan] = []
         self.found: tuple[T, str] | None = None
 
     def run(self) -> tuple[T, str]:
@@ -104,10 +104,10 @@ class _Search(Generic[T]):
         return not isinstance(given, int) or given < self.limit
 
     def _kept(self, jaxpr: Jaxpr, prices: Sequence[Prices],
-              of: MemoryPlan | None = None) -> tuple[T, str] | None:
+              of: LimitedPlan | None = None) -> tuple[T, str] | None:
         """What fits of a program as it is, by some prices."""
         for one in prices:
-            plan = MemoryPlan(jaxpr, one) if of is None else MemoryPlan(
+            plan = LimitedPlan(jaxpr, one) if of is None else LimitedPlan(
                 jaxpr, one, of.batch, of.chunk)
             if self._try(plan) <= self.limit:
                 return self.found
@@ -116,7 +116,7 @@ class _Search(Generic[T]):
     def _chunked(self) -> tuple[T, str] | None:
         """What fits with a batch in chunks, as large ones as can be."""
         light = [p for p in self.prices if p.then is None][-1]
-        before = self._try(MemoryPlan(self.jaxpr, self.prices[0]))
+        before = self._try(LimitedPlan(self.jaxpr, self.prices[0]))
         for batch in batches_of(self.jaxpr):
             least, smallest = before, None
             without_gain = 0
@@ -124,7 +124,7 @@ class _Search(Generic[T]):
                 program = in_chunks(batch, chunk)
                 if program is None:
                     break
-                plan = MemoryPlan(program, light, batch, chunk)
+                plan = LimitedPlan(program, light, batch, chunk)
                 peak = self._try(plan)
                 if peak <= self.limit:
                     return self.found
@@ -137,7 +137,7 @@ class _Search(Generic[T]):
                 self.smallest.append(smallest)
         return None
 
-    def _try(self, plan: MemoryPlan) -> int:
+    def _try(self, plan: LimitedPlan) -> int:
         """The bytes that a plan needs."""
         found = self.lower(plan)
         peak = found.memory["peak"]
@@ -154,7 +154,7 @@ class _Search(Generic[T]):
         return peak
 
 
-def _exceeded(limit: int, found: Lowered[T], least: int) -> MemoryLimitError:
+def _exceeded(limit: int, found: LoweredProgram[T], least: int) -> MemoryLimitError:
     known = found.memory
     parts = ", ".join([f"{name} {bytes_text(known[name])}"
                        for name in ("arguments", "outputs", "temporaries")])

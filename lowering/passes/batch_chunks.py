@@ -34,7 +34,7 @@ from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_s
 from functrans.primitives.index import scatter_add_p
 from functrans.primitives.shape import concatenate_p, reshape_p, slice_p
 
-__all__ = ["Batch", "batches_of", "chunk_sizes", "in_chunks", "with_chunks"]
+__all__ = ["ChunkedAxis", "batches_of", "chunk_sizes", "in_chunks", "with_chunks"]
 
 NAME: Final = "chunks"
 """Of the bodies of loops over chunks, whose lanes are not taken apart again."""
@@ -44,7 +44,7 @@ INDEX: Final = ShapedArray((), np.dtype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ChunkedAxis:
     """An axis of lanes, and what of a program is in the loop over its chunks, by number.
 
     `sums` are those equations whose results are sums over lanes; `early` come before the loop and
@@ -118,7 +118,7 @@ class _Classes(AxisClasses):
             self.summing.append((self.at, (x, axis)))
 
 
-def batches_of(jaxpr: Jaxpr) -> list[Batch]:
+def batches_of(jaxpr: Jaxpr) -> list[ChunkedAxis]:
     """The batches whose values take most memory, the largest first."""
     values = [v for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)]
     if not all(v.aval.is_static for v in values):
@@ -151,7 +151,7 @@ def _by_root(classes: AxisClasses, found: Sequence[tuple[int, Axis]]) -> dict[Ax
 
 
 def _batch(jaxpr: Jaxpr, axes: frozenset[Axis], mixing: set[int], summing: set[int]
-           ) -> Batch | None:
+           ) -> ChunkedAxis | None:
     """What of a program is in a loop over some lanes; None where that is nothing."""
     lanes = {v for v, _ in axes}
     early, inside, late = list[int](), list[int](), list[int]()
@@ -184,7 +184,7 @@ def _batch(jaxpr: Jaxpr, axes: frozenset[Axis], mixing: set[int], summing: set[i
         return None
     v, axis = next(iter(axes))
     nbytes = sum([_nbytes(v) for k in inside if k not in sums for v in jaxpr.eqns[k].outvars])
-    return Batch(jaxpr, static_shape(v.aval.shape)[axis], axes, tuple(early), tuple(inside),
+    return ChunkedAxis(jaxpr, static_shape(v.aval.shape)[axis], axes, tuple(early), tuple(inside),
                  tuple(late), frozenset(sums), nbytes)
 
 
@@ -275,7 +275,7 @@ SUMS: Final[Mapping[Primitive, Tie]] = {
 # ------------------------------------------------------------------------------- the loop
 
 
-def in_chunks(batch: Batch, chunk: int) -> Jaxpr | None:
+def in_chunks(batch: ChunkedAxis, chunk: int) -> Jaxpr | None:
     """The program with a loop over chunks of so many lanes; None where it cannot be said."""
     parts = _parts(batch)
     body = parts.narrowed(batch, chunk)
@@ -284,7 +284,7 @@ def in_chunks(batch: Batch, chunk: int) -> Jaxpr | None:
     if body is None or (rest and remaining is None):
         return None
     old = batch.program
-    writer = _Writer([old.eqns[k] for k in batch.early], batch.source)
+    writer = _ChunkWriter([old.eqns[k] for k in batch.early], batch.source)
     results = _loop(writer, parts, batch, body, chunk)
     if remaining is not None:
         results = _with_rest(writer, parts, batch, remaining, results)
@@ -318,7 +318,7 @@ class _Parts:
     def results(self) -> tuple[Var, ...]:
         return (*self.stacked, *self.sums)
 
-    def narrowed(self, batch: Batch, count: int) -> Jaxpr | None:
+    def narrowed(self, batch: ChunkedAxis, count: int) -> Jaxpr | None:
         """The body for so many lanes: of lanes, what they share, and what they add to."""
         begins = [begin for begin, _ in self.scattered.values()]
         whole = Jaxpr((), (*self.lanes, *self.shared, *begins), self.eqns, self.results, name=NAME)
@@ -326,7 +326,7 @@ class _Parts:
                              ).narrowed(count)
 
 
-def _parts(batch: Batch) -> _Parts:
+def _parts(batch: ChunkedAxis) -> _Parts:
     jaxpr = batch.program
     inside = [jaxpr.eqns[k] for k in batch.inside]
     made = {v: k for k in batch.inside for v in jaxpr.eqns[k].outvars}
@@ -357,7 +357,7 @@ def _parts(batch: Batch) -> _Parts:
                   tuple(sums), scattered, tuple(eqns), tuple(again))
 
 
-class _Writer:
+class _ChunkWriter:
     """Writes equations, all from one line of the user."""
 
     def __init__(self, eqns: Sequence[Equation], source: Source | None) -> None:
@@ -422,7 +422,7 @@ class _Writer:
         return self(add_p, total, v)
 
 
-def _loop(w: _Writer, parts: _Parts, batch: Batch, body: Jaxpr, chunk: int) -> list[Var]:
+def _loop(w: _ChunkWriter, parts: _Parts, batch: ChunkedAxis, body: Jaxpr, chunk: int) -> list[Var]:
     """The results of whole chunks: lanes that are stacked, with room for the rest, and sums."""
     count = batch.size // chunk
     whole = count * chunk
@@ -434,7 +434,7 @@ def _loop(w: _Writer, parts: _Parts, batch: Batch, body: Jaxpr, chunk: int) -> l
         carry.append(parts.scattered[v][1] if v in parts.scattered else _zeros(w, v.aval))
     carry += [w(full_p, shape=v.aval.shape, dtype=v.aval.dtype, value=0) for v in written]
 
-    inner = _Writer((), batch.source)
+    inner = _ChunkWriter((), batch.source)
     v_consts = [Var(v.aval) for v in consts]
     v_carry = [Var(a.aval.strong()) for a in carry]
     k = v_carry[0]
@@ -473,7 +473,7 @@ def _loop(w: _Writer, parts: _Parts, batch: Batch, body: Jaxpr, chunk: int) -> l
     return [given[v] for v in parts.results]
 
 
-def _with_rest(w: _Writer, parts: _Parts, batch: Batch, body: Jaxpr,
+def _with_rest(w: _ChunkWriter, parts: _Parts, batch: ChunkedAxis, body: Jaxpr,
                results: Sequence[Var]) -> list[Var]:
     """The results with those of the lanes that are left."""
     known = dict(zip(parts.results, results, strict=True))
@@ -499,7 +499,7 @@ def _with_rest(w: _Writer, parts: _Parts, batch: Batch, body: Jaxpr,
     return found
 
 
-def _count(body: Jaxpr, parts: _Parts, batch: Batch) -> int:
+def _count(body: Jaxpr, parts: _Parts, batch: ChunkedAxis) -> int:
     """The lanes of a body."""
     for v, inner in (*zip(parts.lanes, body.invars, strict=False),
                      *zip(parts.stacked, body.outvars, strict=False)):
@@ -509,12 +509,12 @@ def _count(body: Jaxpr, parts: _Parts, batch: Batch) -> int:
     raise AssertionError("a batch without lanes")
 
 
-def _zeros(w: _Writer, aval: ShapedArray) -> Var:
+def _zeros(w: _ChunkWriter, aval: ShapedArray) -> Var:
     """Where a sum begins; those of halves are carried in float32."""
     return w(full_p, shape=aval.shape, dtype=dtypes.computed_dtype(aval.dtype), value=0)
 
 
-def _in_dtype(w: _Writer, x: Var, v: Var) -> Var:
+def _in_dtype(w: _ChunkWriter, x: Var, v: Var) -> Var:
     if x.aval.dtype == v.aval.dtype:
         return x
     return w(convert_element_type_p, x, new_dtype=v.aval.dtype)

@@ -17,7 +17,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import memory_of
 from functrans.lowering.defects import UnsupportedKernel, is_defect, warn_of_fallback
-from functrans.lowering.memory.limit import Lowered, MemoryPlan, within_limit
+from functrans.lowering.memory.limit import LimitedPlan, LoweredProgram, within_limit
 from functrans.lowering.passes.batch_chunks import with_chunks
 from functrans.lowering.passes.rematerialize import Prices, Residual, rematerialize
 from functrans.lowering.report_parts import peak_of
@@ -76,13 +76,14 @@ def plan_memory_of(jaxpr: Jaxpr, donated: Collection[int], any_size: bool, targe
 def _within(limit: int, jaxpr: Jaxpr, target: Target,
             write: partial[GPUProgram]) -> KeptForLater:
     """The first plan whose arguments, results and temporaries fit."""
-    def lowered(plan: MemoryPlan) -> Lowered[KeptForLater]:
+    def lowered(plan: LimitedPlan) -> LoweredProgram[KeptForLater]:
         told: list[Residual] = []
         # the first plan changes nothing
         found = plan.program if plan.prices is plain else _kept(plan.program, plan.prices, told)
         program = write(found)
-        return Lowered(KeptForLater(found, told), memory_of_program(found, program), lambda: next(
-            iter(peak.values), None) if (peak := peak_of(program.blocks, (), ())) else None)
+        return LoweredProgram(
+            KeptForLater(found, told), memory_of_program(found, program), lambda: next(
+                iter(peak.values), None) if (peak := peak_of(program.blocks, (), ())) else None)
 
     usual, *cheaper = cheaper_memory(gpu_prices(target))
     plain = Prices(usual.time, usual.byte, usual.step, usual.least_bytes, usual.least_saved,

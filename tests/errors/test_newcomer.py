@@ -4,6 +4,7 @@ import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ MODULES = {"fnp": fnp, "lax": lax, "linalg": fnp.linalg, "fft": fnp.fft, "random
 FUNCTIONS = sorted(
     (f"{name}.{key}", f) for name, module in MODULES.items() for key in module.__all__
     if callable(f := getattr(module, key)) and not isinstance(f, type)
-    and not isinstance(f, type(fnp.float32)))
+    and not isinstance(f, (type(fnp.float32), GenericAlias)))
 ARITY = re.compile(r"positional argument|keyword argument|missing \d+ required|multiple values")
 
 

@@ -46,7 +46,7 @@ FUNCTIONS = {
            "mean median min nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd "
            "nansum nanvar prod ptp sort std sum var nanargmax nanargmin diff trapezoid",
            call(M), call(M, axis=1)),
-    **each("angle around array_repr array_str array2string", call(V)),
+    **each("angle around array_str array2string", call(V)),
     **each("argwhere atleast_1d atleast_2d atleast_3d copy diagflat ediff1d fix flatnonzero "
            "fliplr flipud imag iscomplex iscomplexobj isneginf isposinf isreal isrealobj isscalar "
            "iterable nan_to_num ndim nonzero ravel real real_if_close require round shape sinc "

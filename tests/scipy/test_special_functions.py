@@ -93,7 +93,11 @@ def test_compiled_and_mapped(name):
 SECOND = {"betainc": (2.0, 3.0, 0.4), "hyp2f1": (0.5, 1.5, 2.5, 0.8), "hyp1f1": (0.5, 1.5, 2.0),
           "kv": (1.3, 2.0), "jv": (1.3, 2.0), "owens_t": (0.7, 1.8), "ellipkinc": (1.0, 0.5),
           "lambertw": (2.0,), "dawsn": (1.3,), "spence": (1.0,), "rgamma": (-2.0,),
-          "gammaincinv": (2.0, 0.3), "stdtr": (4.0, 0.7), "exprel": (0.0,), "cosdg": (30.0,)}
+          "gammaincinv": (2.0, 0.3), "stdtr": (4.0, 0.7), "exprel": (0.0,), "cosdg": (30.0,),
+          **dict.fromkeys(("erfcx", "erfi", "exp1", "exp10", "expi", "j0", "j1", "k0", "k0e", "k1",
+                           "k1e", "log_expit", "wrightomega", "y0", "y1", "cosm1"), (1.3,)),
+          **dict.fromkeys(("ellipe", "ellipk", "ellipkm1", "erfcinv"), (0.4,)),
+          **dict.fromkeys(("cotdg", "sindg", "tandg"), (30.0,))}
 
 
 @pytest.mark.one_in(4)

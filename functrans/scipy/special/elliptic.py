@@ -87,8 +87,10 @@ def _rd_value(x: Array, y: Array, z: Array) -> Array:
         total = total + power / (lax.sqrt(c) * (c + shift))
         return 0.25 * (a + shift), 0.25 * (b + shift), 0.25 * (c + shift), total, 0.25 * power
 
+    # the first step by itself: where x is a constant 0, a loop would take its root's slope times 0
+    start = step(0, a, b, c, fnp.zeros_like(a), fnp.ones_like(a))
     a, b, c, total, power = loop(
-        step, (a, b, c, fnp.zeros_like(a), fnp.ones_like(a)),
+        step, start,
         lambda a, b, c, t, p: _apart((a + b + 3.0 * c) / 5.0, a, b, c) > _CLOSE, _LIMIT)
     mean = (a + b + 3.0 * c) / 5.0
     u, v = (mean - a) / mean, (mean - b) / mean
@@ -155,8 +157,9 @@ def _rj_value(x: Array, y: Array, z: Array, p: Array) -> Array:
         return (0.25 * (a + shift), 0.25 * (b + shift), 0.25 * (c + shift), 0.25 * (d + shift),
                 total, 0.25 * power)
 
+    start = step(0, a, b, c, d, fnp.zeros_like(a), fnp.ones_like(a))
     a, b, c, d, total, power = loop(
-        step, (a, b, c, d, fnp.zeros_like(a), fnp.ones_like(a)),
+        step, start,
         lambda a, b, c, d, t, w: _apart((a + b + c + 2.0 * d) / 5.0, a, b, c, d) > _CLOSE, _LIMIT)
     mean = (a + b + c + 2.0 * d) / 5.0
     u, v, w = (mean - a) / mean, (mean - b) / mean, (mean - c) / mean

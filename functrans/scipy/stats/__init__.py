@@ -9,7 +9,7 @@ a key.
 import sys
 
 from functrans.core.errors import explain_missing_names
-from functrans.scipy.stats.base import Family
+from functrans.scipy.stats.base import DistributionFamily
 from functrans.scipy.stats.bounded import (
     arcsine,
     beta,
@@ -181,5 +181,5 @@ __all__ = [
 ]
 
 sys.modules.update({value.__name__: value for value in tuple(globals().values())
-                    if isinstance(value, Family)})
+                    if isinstance(value, DistributionFamily)})
 explain_missing_names(globals())

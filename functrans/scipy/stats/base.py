@@ -21,7 +21,7 @@ from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexac
 from functrans.scipy.stats.quantiles import numeric_quantile, whole_quantile
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["Continuous", "Discrete", "Family", "promoted"]
+__all__ = ["Continuous", "Discrete", "DistributionFamily", "promoted"]
 
 _NAN: Final = math.nan
 _INF: Final = math.inf
@@ -42,7 +42,7 @@ def _between(low: Any, high: Any, like: Array) -> Array:
     return fnp.where(from_low & to_high, 0.5 * (a + b), one_sided)
 
 
-class Family(types.ModuleType):
+class DistributionFamily(types.ModuleType):
     """A family of distributions, which may be imported as a module, as those of JAX are."""
 
     def __init__(self, name: str) -> None:
@@ -52,7 +52,7 @@ class Family(types.ModuleType):
         return f"<distribution {self.__name__}>"
 
 
-class Distribution(Family):
+class Distribution(DistributionFamily):
     """A family of distributions of numbers."""
 
     shapes: ClassVar[tuple[str, ...]] = ()

@@ -14,7 +14,7 @@ from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.primitives.linalg import cholesky
 from functrans.scipy import special
 from functrans.scipy.linalg import solve_triangular
-from functrans.scipy.stats.base import Family
+from functrans.scipy.stats.base import DistributionFamily
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -27,7 +27,7 @@ def _operands(name: str, *args: ArrayLike) -> list[Array]:
     return [operand(name, x) for x in promote_dtypes_inexact(name, *args)]
 
 
-class MultivariateNormal(Family):
+class MultivariateNormal(DistributionFamily):
     """The normal distribution of vectors.
 
     >>> import functrans as ft
@@ -75,7 +75,7 @@ class MultivariateNormal(Family):
         return random.multivariate_normal(key, mean, cov, shape)
 
 
-class Dirichlet(Family):
+class Dirichlet(DistributionFamily):
     """The Dirichlet distribution: positive vectors of sum 1.
 
     >>> import functrans as ft
@@ -134,7 +134,7 @@ class Dirichlet(Family):
         return random.dirichlet(key, alpha, shape)
 
 
-class Multinomial(Family):
+class Multinomial(DistributionFamily):
     """The multinomial distribution: how often each of several outcomes comes in n trials.
 
     >>> import functrans as ft

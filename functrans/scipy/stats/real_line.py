@@ -145,7 +145,7 @@ class Laplace(Continuous):
         return random.laplace(key, like.shape, like.dtype)
 
 
-class Logistic(Continuous):
+class LogisticDistribution(Continuous):
     """The logistic distribution.
 
     >>> import functrans as ft
@@ -475,7 +475,7 @@ class JohnsonSU(Continuous):
 norm = Norm("norm")
 cauchy = Cauchy("cauchy")
 laplace = Laplace("laplace")
-logistic = Logistic("logistic")
+logistic = LogisticDistribution("logistic")
 gumbel_r = GumbelR("gumbel_r")
 gumbel_l = GumbelL("gumbel_l")
 hypsecant = HypSecant("hypsecant")
