@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         quantize,
         random,
         scipy,
+        stages,
         test_util,
         weights,
     )
@@ -118,15 +119,15 @@ __all__ = [
     "make_array_from_single_device_arrays", "make_jaxpr", "mixed_precision", "named_call",
     "named_scope", "nn", "numpy", "numpy_code", "ops", "optim", "per_sample",
     "print_environment_info", "process_count", "process_index", "process_indices", "profile",
-    "pure_callback", "quantize", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
-    "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
+    "pure_callback", "quantize", "random", "remat", "scipy", "stages", "stop_gradient", "test_util",
+    "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
 _LAZY = ("checkpoint_policies", "custom_batching", "errors", "experimental", "export",
          "flatten_util", "image", "mixed_precision", "nn", "ops", "optim", "per_sample",
-         "quantize", "random", "scipy", "test_util", "weights")
+         "quantize", "random", "scipy", "stages", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
 

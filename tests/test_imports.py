@@ -24,8 +24,8 @@ LAYERS = [
     "primitives",
     "lowering",
     "transforms",
-    "errors", "tree", "tree_util", "device", "settings", "config", "array", "dlpack", "dtypes",
-    "typing",
+    "errors", "stages", "tree", "tree_util", "device", "settings", "config", "array", "dlpack",
+    "dtypes", "typing",
     "callbacks", "debug", "checkpoint_policies", "test_util",
     "lax",
     "numpy",
@@ -61,7 +61,7 @@ ROOMS = [
 NARROW = {
     ("transforms", "lowering"): {(f"functrans.transforms.{m}", "functrans.lowering.backend")
                                  for m in ("jit.api", "jit.executables", "jit.fitting",
-                                           "checks.program")},
+                                           "jit.stages", "checks.program")},
     # what explains, draws, times and exports asks the interface of backends
     ("inspect", "lowering"): {
         ("functrans.inspect.explain", "functrans.lowering.backend"),

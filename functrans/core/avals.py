@@ -12,10 +12,17 @@ from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, is_static, same_shape, substitute_shape
 from functrans.core.masked import refuse_masked
 
-__all__ = ["ShapedArray", "get_aval", "operand_avals", "rank", "scalar_aval", "shape_text"]
+__all__ = ["AbstractValue", "ShapedArray", "get_aval", "operand_avals", "rank", "scalar_aval",
+           "shape_text"]
 
 
-class ShapedArray:
+class AbstractValue:
+    """What is known of a value without having it: its type."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """The type of an array: shape, dtype, and whether the dtype yields to others (weak type).
 
     Written by hand rather than as a dataclass because one is made for every traced operation.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import sympy
 
 __all__ = ["Decider", "Deciding", "Dim", "Shape", "Size", "bounds_of", "cached_by_sizes",
-           "deciding", "dim", "is_static", "known_relation",
+           "deciding", "dim", "is_static", "known_relation", "max_dim", "min_dim",
            "same_shape", "size_value", "substitute_shape"]
 
 Size = Union[int, "Dim"]
@@ -435,3 +435,33 @@ def static_shape(shape: Iterable[Size]) -> tuple[int, ...]:
 def substitute_shape(shape: Shape, sizes: Mapping[str, Size]) -> Shape:
     """`shape` with the known symbolic sizes replaced."""
     return tuple(s.substitute(sizes) if isinstance(s, Dim) else s for s in shape)
+
+
+def max_dim(d1: Size, d2: Size) -> Size:
+    """The larger of two sizes, which is a size of its own where neither is known to be.
+
+    >>> max_dim(2, 3), max_dim(dim("B", min=4), 3), max_dim(dim("B"), 3)
+    (3, B, Max(3, B))
+    """
+    return _extreme(d1, d2, "Max")
+
+
+def min_dim(d1: Size, d2: Size) -> Size:
+    """The smaller of two sizes, which is a size of its own where neither is known to be.
+
+    >>> min_dim(2, 3), min_dim(dim("B", min=4), 3), min_dim(dim("B"), 3)
+    (2, 3, Min(3, B))
+    """
+    return _extreme(d1, d2, "Min")
+
+
+def _extreme(x: Size, y: Size, which: str) -> Size:
+    if x == y:
+        return x
+    bounds = bounds_of(x, y)
+    for a, b in ((x, y), (y, x)):
+        if known_relation("ge" if which == "Max" else "le", a, b):
+            return a
+    import sympy  # noqa: PLC0415  0.2 s
+
+    return _simplify(getattr(sympy, which)(_expr(x), _expr(y)), tuple(sorted(bounds.items())))

@@ -19,8 +19,8 @@ from functrans.core.source import Source
 if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
-__all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "Var", "decided_names",
-           "equation_text", "jaxpr_parts", "size_names", "subjaxprs"]
+__all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "ParamDict", "Value", "Var",
+           "decided_names", "equation_text", "jaxpr_parts", "size_names", "subjaxprs"]
 
 
 class Var:
@@ -58,6 +58,8 @@ class Literal:
 
 
 Atom = Var | Literal
+ParamDict = dict[str, Any]
+Value = Any
 
 
 class Equation:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
     from functrans.typing import Array
 
-__all__ = ["ARRAYS", "Trace", "Tracer", "get_trace", "is_array", "process_in", "run_in",
-           "set_trace"]
+__all__ = ["ARRAYS", "Trace", "Tracer", "ensure_compile_time_eval", "eval_context", "get_trace",
+           "is_array", "process_in", "run_in", "set_trace"]
 
 Params = Mapping[str, Any]
 R = TypeVar("R")
@@ -172,3 +172,30 @@ def leaked(tracer: Tracer, primitive_name: str) -> LeakedTracerError:
         why="a traced value means something only inside the function that is being transformed.",
         fix="return the value from that function instead of storing it in a global, an attribute "
             "or a closure")
+
+
+class ensure_compile_time_eval:  # a context manager, named as JAX's
+    """Context manager: operations on known values are computed at once, also while tracing.
+
+    Python control flow may then depend on them. Values that are being traced have none, and an
+    operation on one raises LeakedTracerError.
+
+    >>> import functrans as ft
+    >>> @ft.jit
+    ... def f(x):
+    ...     with ft.ensure_compile_time_eval():
+    ...         steps = 2 if ft.numpy.arange(3).sum() > 1 else 1
+    ...     return x * steps
+    >>> f(1.0).item()
+    2.0
+    """
+
+    def __enter__(self) -> None:
+        self._outer = get_trace()
+        set_trace(None)
+
+    def __exit__(self, *error: object) -> None:
+        set_trace(self._outer)
+
+
+eval_context = ensure_compile_time_eval

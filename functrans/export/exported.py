@@ -27,7 +27,7 @@ from functrans.export.ready import ReadyPrograms
 from functrans.export.rules import has_rules
 from functrans.transforms.flat import argument_name, flatten_args
 from functrans.transforms.jit.api import jit
-from functrans.transforms.jit.calls import Calls, Jitted, Traced
+from functrans.transforms.jit.calls import Calls, Jitted, TraceOutcome
 from functrans.transforms.jit.executables import provide
 from functrans.transforms.jit.primitive import jit_p
 from functrans.transforms.jit.sizes import NamedSizes
@@ -182,7 +182,7 @@ class Exported(Contents):
         return f"Exported({self.fun_name}: ({types}) -> ({', '.join(map(str, self.out_avals))}))"
 
 
-class _Read(Traced):
+class _Read(TraceOutcome):
     """What a file tells, in the place of a trace."""
 
     __slots__ = ()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array
 from functrans.core.errors import CustomRuleError, public
 from functrans.core.scope import named_scope
 from functrans.core.source import user_source
+from functrans.core.trace import ensure_compile_time_eval
 from functrans.core.tree_registry import Partial
 from functrans.transforms.custom_vjp import custom_vjp
 from functrans.transforms.flat import check_callable, name_of, wraps
@@ -137,30 +137,6 @@ def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: 
         return cts[0] if isinstance(argnums, int) else cts
 
     return (jit(forward), jit(backward)) if jitted else (public(forward), public(backward))
-
-
-class ensure_compile_time_eval:  # a context manager, named as JAX's
-    """Context manager: operations on known values are computed at once, also while tracing.
-
-    Python control flow may then depend on them. Values that are being traced have none, and an
-    operation on one raises LeakedTracerError.
-
-    >>> import functrans as ft
-    >>> @ft.jit
-    ... def f(x):
-    ...     with ft.ensure_compile_time_eval():
-    ...         steps = 2 if ft.numpy.arange(3).sum() > 1 else 1
-    ...     return x * steps
-    >>> f(1.0).item()
-    2.0
-    """
-
-    def __enter__(self) -> None:
-        self._outer = get_trace()
-        set_trace(None)
-
-    def __exit__(self, *error: object) -> None:
-        set_trace(self._outer)
 
 
 def typeof(x: ArrayLike) -> ShapedArray:

@@ -126,7 +126,7 @@ def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[P, R]], Call
     return decorate
 
 
-_OF_JIT = frozenset(("calls", "lower", "clear_cache", "eval_shape"))
+_OF_JIT = frozenset(("calls", "trace", "lower", "clear_cache", "eval_shape"))
 
 
 def adopt_attributes(wrapper: Any, fun: Callable[..., Any]) -> None:

@@ -52,7 +52,7 @@ from functrans.transforms.jit.sizes import (
 )
 from functrans.transforms.static import StaticArguments
 
-__all__ = ["Calls", "Jitted", "Traced", "Traces"]
+__all__ = ["Calls", "Jitted", "TraceOutcome", "Traces"]
 
 Avals = tuple[ShapedArray, ...]
 
@@ -62,7 +62,7 @@ MOST_PROGRAMS = 256
 """... where each set of sizes has a program of its own."""
 
 
-class Traced:
+class TraceOutcome:
     """What one trace of a function gave."""
 
     __slots__ = ("asks_chunks", "closed_over_tracers", "consts", "donated", "guards", "in_chunks",
@@ -82,14 +82,14 @@ class Traced:
         self.asks_chunks = batches.asked
 
         @functools.cache
-        def in_chunks(count: int) -> Traced:
+        def in_chunks(count: int) -> TraceOutcome:
             """The same with batches that ask for it in so many chunks."""
-            found = Traced(fun, tree, avals, name, count)
+            found = TraceOutcome(fun, tree, avals, name, count)
             more = len(found.consts) - len(self.consts)
             found.donated = frozenset(k + more for k in self.donated)
             return found
 
-        self.in_chunks: Callable[[int], Traced] = in_chunks
+        self.in_chunks: Callable[[int], TraceOutcome] = in_chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Jitted:
     named: NamedSizes
     memory_limit: int | None = None
 
-    def note_donated(self, traced: Traced, args: tuple[Any, ...]) -> None:
+    def note_donated(self, traced: TraceOutcome, args: tuple[Any, ...]) -> None:
         if self.donate:
             traced.donated = self.donated_inputs(args, len(traced.consts))
 
@@ -129,7 +129,7 @@ class Traces:
 
     def __init__(self, jitted: Jitted) -> None:
         self.jitted = jitted
-        self.exact: dict[Any, Traced] = {}
+        self.exact: dict[Any, TraceOutcome] = {}
         self.families: dict[Any, Family] = {}
         self.history: list[Compilation] = []
 
@@ -139,13 +139,13 @@ class Traces:
         self.history.clear()
 
     def for_types(self, avals: Avals, tree: PyTreeDef, fixed: Any, failure: str = "",
-                  merged: tuple[Guard, ...] = ()) -> Traced:
+                  merged: tuple[Guard, ...] = ()) -> TraceOutcome:
         """The trace for arguments of exactly these types."""
         key = self._key(avals, tree, fixed)
         known = self.exact.get(key)
         if known is None:
             fun = self.jitted.static.restore(self.jitted.fun, fixed)
-            known = Traced(fun, tree, avals, self.jitted.name)
+            known = TraceOutcome(fun, tree, avals, self.jitted.name)
             if not known.closed_over_tracers:
                 self.exact[key] = known
                 self._record(avals, tree, fixed, SizedShapes(tuple([a.shape for a in avals])),
@@ -153,7 +153,7 @@ class Traces:
         return known
 
     def for_call(self, args: tuple[Any, ...], leaves: Sequence[Any], avals: Avals,
-                 tree: PyTreeDef, fixed: Any) -> Traced:
+                 tree: PyTreeDef, fixed: Any) -> TraceOutcome:
         """The trace for a call with arrays: one for all their sizes where that can be."""
         settings = config.current()
         shapes = tuple([a.shape for a in avals])
@@ -163,7 +163,7 @@ class Traces:
             return self.for_types(avals, tree, fixed)
         kinds = tuple([(a.dtype, a.weak_type, a.ndim) for a in avals])
         family = self.families.setdefault((tree, kinds, fixed, bound_axes(), settings), Family())
-        known: Traced | None = self.exact.get(self._key(avals, tree, fixed))
+        known: TraceOutcome | None = self.exact.get(self._key(avals, tree, fixed))
         known = known or family.program(shapes)
         if known is not None:
             return known
@@ -173,7 +173,7 @@ class Traces:
             attempt = self._sized(avals, tree, fixed, symbolic,
                                   lambda traced: self._unfit(traced, args, leaves))
         family.saw(shapes)
-        traced: Traced | None = attempt.traced
+        traced: TraceOutcome | None = attempt.traced
         if traced is None:
             traced = self.for_types(avals, tree, fixed, attempt.failure, attempt.merged)
         else:
@@ -183,14 +183,14 @@ class Traces:
         family.fixed |= attempt.needed
         return traced
 
-    def for_names(self, avals: Avals, tree: PyTreeDef, fixed: Any) -> Traced | None:
+    def for_names(self, avals: Avals, tree: PyTreeDef, fixed: Any) -> TraceOutcome | None:
         """The trace for the sizes that `dynamic_shapes` names, where the arguments have them."""
         shapes = tuple([a.shape for a in avals])
         names = self.names_of(tree, shapes)
         symbolic = Family().symbolic(shapes, names, auto=False)
         if not names or not shape_names(symbolic):
             return None
-        found: Traced | None = self._sized(avals, tree, fixed, symbolic, lambda _: "").traced
+        found: TraceOutcome | None = self._sized(avals, tree, fixed, symbolic, lambda _: "").traced
         return found
 
     def names_of(self, tree: PyTreeDef, shapes: Sequence[Any]) -> Any:
@@ -204,18 +204,19 @@ class Traces:
         return (tree, avals, fixed, bound_axes(), config.current(), scope)
 
     def _sized(self, avals: Sequence[ShapedArray], tree: PyTreeDef, fixed: Any,
-               symbolic: tuple[Any, ...], refusal: Callable[[Traced], str]) -> Attempt:
+               symbolic: tuple[Any, ...], refusal: Callable[[TraceOutcome], str]) -> Attempt:
         """The function traced for named sizes, with those of a call as hints."""
         fun = self.jitted.static.restore(self.jitted.fun, fixed)
-        attempt = trace_some_sized(lambda types: Traced(fun, tree, types, self.jitted.name), avals,
-                                   symbolic, refusal)
+        attempt = trace_some_sized(
+            lambda types: TraceOutcome(fun, tree, types, self.jitted.name), avals, symbolic,
+            refusal)
         if attempt.traced is not None and attempt.traced.closed_over_tracers:
             return Attempt(attempt.shapes)
         if attempt.traced is not None:
             attempt.traced.guards = attempt.guards
         return attempt
 
-    def _unfit(self, traced: Traced, args: tuple[Any, ...], leaves: Sequence[Any]) -> str:
+    def _unfit(self, traced: TraceOutcome, args: tuple[Any, ...], leaves: Sequence[Any]) -> str:
         """Why a program of named sizes is better made for those of a call; else nothing."""
         self.jitted.note_donated(traced, args)
         if not to_machine_code() or not traced.jaxpr.eqns:
@@ -255,7 +256,7 @@ class Calls:
         jitted.note_donated(traced, args)
         return self.apply(call, traced, leaves, key)
 
-    def apply(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
+    def apply(self, call: Any, traced: TraceOutcome, leaves: Sequence[Any], key: Any) -> Any:
         """The results for leaves of arguments, or their tracers."""
         if _concrete(leaves) and not traced.closed_over_tracers:
             return self._run(call, traced, leaves, key)
@@ -273,7 +274,7 @@ class Calls:
             outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr, name=self.jitted.name)
         return tree_unflatten(traced.out_tree, outs)
 
-    def _run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
+    def _run(self, call: Any, traced: TraceOutcome, leaves: Sequence[Any], key: Any) -> Any:
         traced, executable = fitted(self.jitted, traced, leaves)
         execute = executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).run
         consts = constants_for(execute, traced.consts)
@@ -312,7 +313,7 @@ def _concrete(leaves: Sequence[Any]) -> bool:
     return get_trace() is None and not any(isinstance(x, Tracer) for x in leaves)
 
 
-def _template(traced: Traced, count: int) -> Any:
+def _template(traced: TraceOutcome, count: int) -> Any:
     """How the runtime rebuilds a result: a tree with `...` for each leaf, or a function."""
     template = tree_unflatten(traced.out_tree, [...] * count)
     return template if _is_plain(template) else functools.partial(tree_unflatten, traced.out_tree)

@@ -13,14 +13,14 @@ from functrans.lowering.backend import Executable
 from functrans.transforms.jit.executables import executable_of, limits_memory
 
 if TYPE_CHECKING:
-    from functrans.transforms.jit.calls import Jitted, Traced
+    from functrans.transforms.jit.calls import Jitted, TraceOutcome
 
 __all__ = ["fitted", "in_fewer", "limits_of"]
 
 MOST_CHUNKS: Final = 1 << 24
 
 
-def limits_of(jitted: Jitted, traced: Traced, values: Sequence[Any] = ()) -> dict[str, Any]:
+def limits_of(jitted: Jitted, traced: TraceOutcome, values: Sequence[Any] = ()) -> dict[str, Any]:
     """The settings of the memory of a program.
 
     Where a batch asks to be chunked and nobody set a limit, it is half of the free memory, besides
@@ -36,15 +36,15 @@ def limits_of(jitted: Jitted, traced: Traced, values: Sequence[Any] = ()) -> dic
     return {"memory_limit": limit, "chunks_batches": True}
 
 
-def fitted(jitted: Jitted, traced: Traced, values: Sequence[Any] = ()
-           ) -> tuple[Traced, Executable]:
+def fitted(jitted: Jitted, traced: TraceOutcome, values: Sequence[Any] = ()
+           ) -> tuple[TraceOutcome, Executable]:
     """A trace and its program, which fits the memory that it may need.
 
     Where batches ask to be chunked and the compiler cannot cut them, the function is traced again
     with more and more chunks. Raises MemoryLimitError where nothing fits a limit that was asked
     for.
     """
-    def compiled(one: Traced, **limits: Any) -> Executable:
+    def compiled(one: TraceOutcome, **limits: Any) -> Executable:
         with config.scope(**limits):
             return executable_of(one.jaxpr, one.donated, jitted.require_inplace, values)
 
@@ -65,7 +65,7 @@ def fitted(jitted: Jitted, traced: Traced, values: Sequence[Any] = ()
         raise
 
 
-def in_fewer(traced: Traced) -> Iterator[Traced]:
+def in_fewer(traced: TraceOutcome) -> Iterator[TraceOutcome]:
     """The function traced with batches in more and more chunks, until they are no smaller."""
     chunks, before = 2, traced.jaxpr
     while chunks < MOST_CHUNKS:
