@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from functrans import array as array
-from functrans import config, debug, dlpack, dtypes, lax, numpy, tree, tree_util
+from functrans import config, core, debug, dlpack, dtypes, lax, numpy, tree, tree_util
 from functrans import methods as _methods
 from functrans import third_parties as _third_parties
 from functrans.array import Array
@@ -82,8 +82,10 @@ if TYPE_CHECKING:
         errors,
         experimental,
         export,
+        extend,
         flatten_util,
         image,
+        interpreters,
         mixed_precision,
         nn,
         ops,
@@ -105,19 +107,19 @@ _third_parties.install()
 __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",
     "check_tracer_leaks", "checked", "checking_leaks", "checkpoint", "checkpoint_name",
-    "checkpoint_policies", "clear_caches", "closure_convert", "config", "custom_batching",
+    "checkpoint_policies", "clear_caches", "closure_convert", "config", "core", "custom_batching",
     "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
     "debug_nans", "default_backend", "default_device", "default_dtypes", "default_matmul_precision",
     "default_prng_impl", "device_count", "device_get", "device_put", "devices", "dim",
     "disable_jit", "dlpack", "draw", "dtypes", "effects_barrier", "enable_x64",
     "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
-    "explain_retrace", "export", "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian",
-    "host_count", "host_id", "host_ids", "hvp", "image", "io_callback", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "local_device_count",
-    "local_devices",
-    "lower", "make_array_from_callback", "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays", "make_jaxpr", "mixed_precision", "named_call",
-    "named_scope", "nn", "numpy", "numpy_code", "ops", "optim", "per_sample",
+    "explain_retrace", "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "grad",
+    "hessian", "host_count", "host_id", "host_ids", "hvp", "image", "interpreters", "io_callback",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
+    "local_device_count", "local_devices", "lower", "make_array_from_callback",
+    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr",
+    "mixed_precision", "named_call", "named_scope", "nn", "numpy", "numpy_code", "ops", "optim",
+    "per_sample",
     "print_environment_info", "process_count", "process_index", "process_indices", "profile",
     "pure_callback", "quantize", "random", "remat", "scipy", "stages", "stop_gradient", "test_util",
     "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
@@ -126,8 +128,8 @@ __all__ = [
 publish(globals(), [name for name in __all__ if name in globals()])
 
 _LAZY = ("checkpoint_policies", "custom_batching", "errors", "experimental", "export",
-         "flatten_util", "image", "mixed_precision", "nn", "ops", "optim", "per_sample",
-         "quantize", "random", "scipy", "stages", "test_util", "weights")
+         "extend", "flatten_util", "image", "interpreters", "mixed_precision", "nn", "ops",
+         "optim", "per_sample", "quantize", "random", "scipy", "stages", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
 

@@ -28,6 +28,7 @@ LAYERS = [
     "dtypes", "typing",
     "callbacks", "debug", "checkpoint_policies", "test_util",
     "lax",
+    "extend", "interpreters",
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
     "third_parties", "placement", "environment",

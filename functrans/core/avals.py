@@ -60,6 +60,11 @@ class ShapedArray(AbstractValue):
         """The same type without weakness."""
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
 
+    def update(self, **changes: Any) -> ShapedArray:
+        """The same type with another `shape`, `dtype` or `weak_type`."""
+        return ShapedArray(**{"shape": self.shape, "dtype": self.dtype,
+                              "weak_type": self.weak_type, **changes})
+
     def with_shape(self, shape: Shape) -> ShapedArray:
         return ShapedArray(shape, self.dtype, self.weak_type)
 

@@ -223,7 +223,7 @@ class MissingNameError(FunctransError, AttributeError):
     """A module or an array has no attribute of a name; the message says what does the same."""
 
 
-class MissingRuleError(FunctransError, TypeError):
+class MissingRuleError(FunctransError, NotImplementedError, TypeError):
     """A primitive was declared without a rule that it needs."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -45,6 +45,10 @@ class Literal:
         self.value = value
         self.aval = aval
         self._operand = None if aval.weak_type else value
+
+    @property
+    def val(self) -> Any:
+        return self.value
 
     @property
     def operand(self) -> Any:
@@ -100,6 +104,9 @@ class Jaxpr:
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
         return tuple(v.aval for v in self.outvars)
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        return replace(self, **changes)
 
     def hoist_consts(self) -> Jaxpr:
         """The same program with its constants as leading inputs."""
@@ -163,6 +170,13 @@ class ClosedJaxpr:
     @property
     def eqns(self) -> tuple[Equation, ...]:
         return self.jaxpr.eqns
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        return self.consts
+
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        return replace(self, **changes)
 
     def __str__(self) -> str:
         return jaxpr_text(self.jaxpr)

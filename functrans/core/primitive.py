@@ -208,6 +208,11 @@ class HigherOrder(Primitive, abstract=True):
         if not abstract and cls.called is None and cls.cost is HigherOrder.cost:
             raise _missing_rule(cls, "cost")
 
+    def batch_over(self, mapped: Any, batch_jaxpr: Any, operands: Any, axes: Any, /,
+                   **params: Any) -> Any:
+        """The rule `batch`, told the mapped axis: here, where a parameter may be called `axis`."""
+        return self.batch(operands, axes, axis=mapped, batch_jaxpr=batch_jaxpr, **params)
+
     def cost(self, *avals: Any, **params: Any) -> Cost:
         """A call costs what the program costs that it runs; loops and branches say theirs."""
         return jaxpr_cost(self.called(avals, **params)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +16,7 @@ from functrans.core.custom import CustomCall
 from functrans.core.dims import Size
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr, jaxprs_in
-from functrans.core.primitive import Primitive
+from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.source import Source
 from functrans.core.trace import Params, Trace, Tracer, process_in
 from functrans.core.tree import known_leaf
@@ -94,8 +95,8 @@ class BatchTrace(Trace):
             rule, extra = primitive.batch_collective, {"axis": self.axis}
         elif not batched and not self.is_named_in(primitive, params):
             return process_in(self.parent, primitive, args, params)
-        elif primitive.higher_order:
-            rule, extra = primitive.batch, {"axis": self.axis, "batch_jaxpr": batch_jaxpr}
+        elif isinstance(primitive, HigherOrder):
+            rule, extra = partial(primitive.batch_over, self.axis, batch_jaxpr), {}
         else:
             rule, extra = primitive.batch, {}
         previous = set_trace(self.parent)

@@ -130,7 +130,8 @@ class JetTrace(Trace):
             return process_in(self.parent, primitive, args, params)
         if isinstance(primitive, HigherOrder) and primitive.called is not None:
             jaxpr, operands = primitive.called(args, **params)
-            return self.run(eval_jaxpr, jaxpr, (), *operands)
+            results = self.run(eval_jaxpr, jaxpr, (), *operands)
+            return results if primitive.multiple_results else results[0]
         # within a rule that runs on shorter curves, others are shorter, too
         count = min(a.stop - a.start for a in args if self.is_mine(a))
         args = tuple([a.part(0, count) if self.is_mine(a) else a for a in args])

@@ -41,7 +41,7 @@ class LinearizeTrace(JVPTrace):
         return super().process(primitive, args, params)
 
     def split_body(self, primitive: HigherOrder, args: tuple[Any, ...],
-                   params: Params) -> list[Any]:
+                   params: Params) -> Any:
         """A body that a derivative rule runs on primals and tangents alike, as a loop's `jvp` does.
 
         What depends on tangents is linear in them: it is the body's own derivative there. The
@@ -55,14 +55,21 @@ class LinearizeTrace(JVPTrace):
         tangents = [a if self.linear.is_mine(a) else None for a in primals]
         previous = set_trace(self.rules)
         try:
-            outs, results = self.higher_order(primitive, values, tangents, params)
+            outs, results = self.of_list(primitive, values, tangents, params)
             if active:  # what the rule closes over has tangents, which change its values only
                 closure = [None if self.linear.is_mine(p) else t
                            for p, t in zip(primals, closure, strict=True)]
-                outs = list(map(self.join, *self.higher_order(primitive, values, closure, params)))
+                outs = list(map(self.join, *self.of_list(primitive, values, closure, params)))
         finally:
             set_trace(previous)
-        return [o if t is None else t for o, t in zip(outs, results, strict=True)]
+        found = [o if t is None else t for o, t in zip(outs, results, strict=True)]
+        return found if primitive.multiple_results else found[0]
+
+    def of_list(self, primitive: HigherOrder, primals: list[Any], tangents: list[Any],
+                params: Params) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Results and their tangents, as lists where there is one of each, too."""
+        outs, results = self.higher_order(primitive, primals, tangents, params)
+        return (outs, results) if primitive.multiple_results else ([outs], [results])
 
     def higher_order(self, primitive: HigherOrder, primals: list[Any], tangents: list[Any],
                      params: Params) -> Any:

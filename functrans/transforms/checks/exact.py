@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.errors import CheckError, NotFiniteError
 from functrans.core.evaluate import resolve
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, equation_text
@@ -41,6 +42,17 @@ __all__ = ["EagerReplay", "Replayed", "located", "not_finite"]
 Reported = TypeVar("Reported", bound=CheckError)
 Replayed = Mapping[int, deque[Any]]
 """What the callbacks of a program with side effects returned, by their identity."""
+
+
+class _Flagged(NamedTuple):
+    """An operand, and whether what it holds was meant."""
+
+    value: Any
+    flag: bool
+
+    @property
+    def aval(self) -> ShapedArray:
+        return get_aval(self.value)
 
 
 class EagerReplay:
@@ -132,7 +144,7 @@ class EagerReplay:
         if primitive is while_p:
             return self._while(eqn, values, flags, bits)
         if primitive.called is not None:
-            jaxpr, operands = primitive.called(list(zip(values, flags, strict=True)), **params)
+            jaxpr, operands = primitive.called(list(map(_Flagged, values, flags)), **params)
             inner = searched(params["checks"]) if is_region(eqn) else bits
             return self.run(jaxpr, [v for v, _ in operands], [f for _, f in operands], inner)
         outs = primitive.run(*values, **params)
