@@ -77,8 +77,10 @@ from functrans.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from functrans import (
+        ad_checkpoint,
         checkpoint_policies,
         custom_batching,
+        custom_derivatives,
         errors,
         experimental,
         export,
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
         ops,
         optim,
         per_sample,
+        profiler,
         quantize,
         random,
         scipy,
@@ -105,14 +108,14 @@ _eager.install()
 _third_parties.install()
 
 __all__ = [
-    "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",
-    "check_tracer_leaks", "checked", "checking_leaks", "checkpoint", "checkpoint_name",
-    "checkpoint_policies", "clear_caches", "closure_convert", "config", "core", "custom_batching",
-    "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
-    "debug_nans", "default_backend", "default_device", "default_dtypes", "default_matmul_precision",
-    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "dim",
-    "disable_jit", "dlpack", "draw", "dtypes", "effects_barrier", "enable_x64",
-    "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
+    "Array", "Device", "Dim", "ShapeDtypeStruct", "ad_checkpoint", "block_until_ready", "check",
+    "check_shapes", "check_tracer_leaks", "checked", "checking_leaks", "checkpoint",
+    "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config", "core",
+    "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp", "debug",
+    "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "default_dtypes", "default_matmul_precision", "default_prng_impl", "device_count", "device_get",
+    "device_put", "devices", "dim", "disable_jit", "dlpack", "draw", "dtypes", "effects_barrier",
+    "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
     "explain_retrace", "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "grad",
     "hessian", "host_count", "host_id", "host_ids", "hvp", "image", "interpreters", "io_callback",
     "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
@@ -121,15 +124,16 @@ __all__ = [
     "mixed_precision", "named_call", "named_scope", "nn", "numpy", "numpy_code", "ops", "optim",
     "per_sample",
     "print_environment_info", "process_count", "process_index", "process_indices", "profile",
-    "pure_callback", "quantize", "random", "remat", "scipy", "stages", "stop_gradient", "test_util",
-    "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
+    "profiler", "pure_callback", "quantize", "random", "remat", "scipy", "stages", "stop_gradient",
+    "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "custom_batching", "errors", "experimental", "export",
-         "extend", "flatten_util", "image", "interpreters", "mixed_precision", "nn", "ops",
-         "optim", "per_sample", "quantize", "random", "scipy", "stages", "test_util", "weights")
+_LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "errors",
+         "experimental", "export", "extend", "flatten_util", "image", "interpreters",
+         "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler", "quantize", "random",
+         "scipy", "stages", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
 

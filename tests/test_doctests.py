@@ -14,7 +14,8 @@ import functrans
 _FOLDERS = ("functrans.core", "functrans.transforms", "functrans.primitives", "functrans.lowering",
             "functrans.numpy", "functrans.lax", "functrans.random", "functrans.nn",
             "functrans.scipy", "functrans.image", "functrans.experimental",
-            "functrans.per_sample", "functrans.inspect", "functrans.export", "functrans.mutable")
+            "functrans.per_sample", "functrans.inspect", "functrans.export", "functrans.mutable",
+            "functrans.extend", "functrans.interpreters")
 
 
 def _modules() -> Iterator[str]:

@@ -32,16 +32,18 @@ LAYERS = [
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
     "third_parties", "placement", "environment",
-    "flatten_util", "ops",
+    "flatten_util", "ops", "profiler",
     "mutable",
     "random",
     "nn", "optim",
     "image",
     "scipy",
     "per_sample",
-    "custom_batching", "experimental", "mixed_precision", "quantize", "weights",
+    "custom_batching", "custom_derivatives", "experimental", "mixed_precision", "quantize",
+    "weights",
     "export",
     "inspect",
+    "ad_checkpoint",
     "",  # functrans/__init__.py itself
 ]
 # Names of types, which say nothing about what runs: annotations in every layer take them, under

@@ -460,7 +460,7 @@ def _extreme(x: Size, y: Size, which: str) -> Size:
         return x
     bounds = bounds_of(x, y)
     for a, b in ((x, y), (y, x)):
-        if known_relation("ge" if which == "Max" else "le", a, b):
+        if known_relation(">=" if which == "Max" else "<=", a, b):
             return a
     import sympy  # noqa: PLC0415  0.2 s
 

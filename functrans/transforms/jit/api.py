@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Compiled", "Lowered", "Traced", "clear_caches", "jit", "lower"]
+__all__ = ["Compiled", "Lowered", "Traced", "clear_caches", "forget_calls", "jit",
+           "lower"]
 
 if TYPE_CHECKING:
     class CompiledFunction(_runtime.JitFunction[P, R]):
@@ -136,6 +137,12 @@ def clear_caches() -> None:
     for call in list(_functions):
         call.clear_cache()
     forget_executables()
+
+
+def forget_calls() -> None:
+    """Let the next call of each jitted function enter Python, where it is recorded."""
+    for call in list(_functions):
+        call.cache_clear()
 
 
 def lower(fun: Callable[..., Any], *args: PyTree, target: str | None = None,

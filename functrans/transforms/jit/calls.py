@@ -25,6 +25,7 @@ from functrans.core.dtypes import float0
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.guards import Guard
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.recording import recorded, recorder
 from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
 from functrans.core.staging import stage
@@ -71,7 +72,8 @@ class TraceOutcome:
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
                  name: str, chunks: int = 1) -> None:
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
-        with for_compiler(to_machine_code()), traced_in_chunks(chunks) as batches:
+        with recorded(name, "trace"), for_compiler(to_machine_code()), \
+                traced_in_chunks(chunks) as batches:
             closed = with_small_consts_inside(stage(flat, avals, name=name))
         self.consts = closed.consts
         self.jaxpr: Jaxpr = closed.jaxpr.hoist_consts()
@@ -259,7 +261,13 @@ class Calls:
     def apply(self, call: Any, traced: TraceOutcome, leaves: Sequence[Any], key: Any) -> Any:
         """The results for leaves of arguments, or their tracers."""
         if _concrete(leaves) and not traced.closed_over_tracers:
-            return self._run(call, traced, leaves, key)
+            now = recorder()
+            if now is None:
+                return self._run(call, traced, leaves, key)
+            with now.span(self.jitted.name, "call",
+                          arguments=", ".join([str(get_aval(x)) for x in leaves])):
+                # without the key of the runtime's table, so that the next call is seen as well
+                return _when_ready(self._run(call, traced, leaves, None))
         outer = chunking()
         if traced.asks_chunks and outer is not None:  # the program that this becomes a part of
             outer.asked = True
@@ -307,6 +315,14 @@ class Calls:
             call.insert(key, program, _template(traced, len(weak)), weak)
         return tree_unflatten(traced.out_tree, [o if n else wrap(o, w) for o, w, n in
                                                 zip(outs, weak, nothing, strict=True)])
+
+
+def _when_ready(result: Any) -> Any:
+    """A result once it is there, which on a GPU is later than the call's end."""
+    for x in tree_flatten(result)[0]:
+        if isinstance(x, ArrayBase):
+            x.block_until_ready()
+    return result
 
 
 def _concrete(leaves: Sequence[Any]) -> bool:

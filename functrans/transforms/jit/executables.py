@@ -14,6 +14,7 @@ from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.guards import sizes_decided
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.recording import recorded
 from functrans.lowering.backend import (
     AUTO,
     Executable,
@@ -70,7 +71,8 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
            settings.autotune, settings.host_steps == "error", settings.checks, donated,
            require_inplace, settings.memory_limit, settings.chunks_batches)
     if key not in known:
-        with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
+        with recorded(jaxpr.name, "compile", backend=backend), \
+                sizes_decided(None):  # sizes of other programs are not those of a trace that runs
             ready = None if donated or settings.checks else _provided.get(jaxpr)
             known[key] = (ready and ready(jaxpr, backend)) or _compiled(
                 backend, jaxpr, donated, require_inplace, settings.checks)
