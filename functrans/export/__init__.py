@@ -5,9 +5,30 @@ See docs/export.md, and docs/export_format.md for the format.
 
 from functrans.core.errors import ExportError, explain_missing_names
 from functrans.export.c_program import to_c
+from functrans.export.container import FORMAT_VERSION
 from functrans.export.exported import Exported, deserialize, export, load, save
 from functrans.export.kernels import Kernel
+from functrans.export.nodes import (
+    register_namedtuple_serialization,
+    register_pytree_node_serialization,
+)
+from functrans.export.symbols import (
+    SymbolicScope,
+    default_export_platform,
+    is_symbolic_dim,
+    symbolic_args_specs,
+    symbolic_shape,
+)
 
-__all__ = ["ExportError", "Exported", "Kernel", "deserialize", "export", "load", "save", "to_c"]
+# a file has one format: that of calls is the version of the whole
+maximum_supported_calling_convention_version = FORMAT_VERSION
+minimum_supported_calling_convention_version = FORMAT_VERSION
+
+__all__ = ["ExportError", "Exported", "Kernel", "SymbolicScope", "default_export_platform",
+           "deserialize", "export", "is_symbolic_dim", "load",
+           "maximum_supported_calling_convention_version",
+           "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+           "register_pytree_node_serialization", "save", "symbolic_args_specs", "symbolic_shape",
+           "to_c"]
 
 explain_missing_names(globals())
