@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from functrans.core.errors import publish
 from functrans.core.tree import tree_map
@@ -27,7 +27,7 @@ def zero_from_primal(val: ArrayLike, symbolic_zeros: bool = False) -> Array | Sy
     >>> zero_from_primal(2.0).item(), zero_from_primal(2.0, symbolic_zeros=True)
     (0.0, SymbolicZero(f32[]))
     """
-    zero: Any = symbolic_zero(val) if symbolic_zeros else instantiate(None, val)
+    zero: Array | SymbolicZero = symbolic_zero(val) if symbolic_zeros else instantiate(None, val)
     return zero
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from functrans.core.foreign_names_of_jax import LAX, TOP_LEVEL
+from functrans.core.foreign_names_of_jax import LAX, MODULES, TOP_LEVEL
 
 __all__ = ["FUNCTIONS", "KEYWORDS", "METHODS", "MODULE_NAMES"]
 
@@ -123,14 +123,13 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
 """What does the same, by a name that other libraries have in one of their modules."""
 
 MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
+    **MODULES,
     "functrans": {
         **TOP_LEVEL,
         "random_seed": "key = ft.random.key(seed)",
-        "PRNGKey": "ft.random.key(seed)", "stages": "ft.lower(fun, *args)",
+        "PRNGKey": "ft.random.key(seed)",
         "experimental": "ft.export, ft.checked, ft.pure_callback  # nothing is experimental here",
         "sharding": "ft.devices()  # programs do not span devices",
-        "core": "ft.make_jaxpr(fun)",
-        "profiler": "ft.profile(fun, *args)",
         "image": "ft.lax, ft.numpy", "monitoring": "ft.explain_retrace",
         "optim": "ft.tree.map(lambda p, g: p - rate * g, params, grads)",
     },

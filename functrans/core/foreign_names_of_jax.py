@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["LAX", "TOP_LEVEL"]
+__all__ = ["LAX", "MODULES", "TOP_LEVEL"]
 
 TOP_LEVEL: Final[Mapping[str, str]] = MappingProxyType({
     "NamedSharding": "ft.devices()  # arrays and programs are on one device",
@@ -28,13 +28,8 @@ TOP_LEVEL: Final[Mapping[str, str]] = MappingProxyType({
     "ds": "ft.lax.dynamic_slice_in_dim(x, start, size)"
         "  # an index of refs, which there are none of",
     "ad": "ft.jvp, ft.vjp",
-    "ad_checkpoint": "ft.checkpoint, ft.checkpoint_policies",
-    "custom_batching": "ft.vmap(fun)",
-    "custom_derivatives": "ft.custom_jvp, ft.custom_vjp",
     "api_util": "ft.tree_util",
     "lib": "ft.devices()",
-    "interpreters": "ft.make_jaxpr(fun)  # a class for each primitive has its rules",
-    "extend": "ft.make_jaxpr(fun)  # a class for each primitive has its rules",
     "ffi": "ft.pure_callback(fun, shape, x)"
         "  # a function of another library is called by the host",
     "memory": "ft.device_put(x, device)",
@@ -120,3 +115,38 @@ LAX: Final[Mapping[str, str]] = MappingProxyType({
     "DotAlgorithmPreset": "ft.lax.Precision",
 })
 """Of jax.lax."""
+
+_TOKENS: Final = "ft.io_callback(fun, shape, ordered=True)  # effects are ordered without tokens"
+_JET: Final = "ft.experimental.jet.jet(fun, primals, series)  # rules are those of derivatives"
+_STEPS: Final = "ft.experimental.ode.odeint(fun, y0, t)  # a part of its steps"
+
+MODULES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
+    "functrans.custom_derivatives": {
+        "remat_opt_p": "ft.checkpoint(fun)  # keeps forward rules, and recomputes what they keep",
+    },
+    "functrans.profiler": {
+        "ProfileData": "json.loads(gzip.open(path).read())  # a trace is JSON",
+        "ProfileEvent": "json.loads(gzip.open(path).read())  # a trace is JSON",
+        "ProfilePlane": "json.loads(gzip.open(path).read())  # a trace is JSON",
+        "ProfileOptions": "nothing  # a trace has every call",
+        "register_subprocess": "ft.profiler.trace(log_dir)  # each process writes its own",
+    },
+    "functrans.export": {
+        "DisabledSafetyCheck": "nothing  # a file holds no call of foreign code",
+    },
+    "functrans.extend.core": {
+        "Token": _TOKENS, "AbstractToken": _TOKENS,
+        "CallPrimitive": "ft.jit(fun)  # a call of a program is one of the package's primitives",
+        "DebugInfo": "eqn.source  # the user's line of an equation",
+        "DropVar": "ft.extend.core.Var  # a result that nobody reads",
+    },
+    "functrans.experimental.jet": dict.fromkeys((
+        "ZeroSeries", "ZeroTerm", "def_comp", "def_deriv", "deflinear", "defzero", "deriv_prop",
+        "linear_prop", "zero_prop", "zero_series", "zero_term"), _JET) | {
+            "fact": "ft.scipy.special.factorial(n)"},
+    "functrans.experimental.ode": dict.fromkeys((
+        "fit_4th_order_polynomial", "initial_step_size", "interp_fit_dopri", "mean_error_ratio",
+        "optimal_step_size", "runge_kutta_step"), _STEPS) | {
+            "abs2": "jnp.abs(x) ** 2", "ravel_first_arg": "ft.flatten_util.ravel_pytree(x)"},
+})
+"""Of modules that have nearly all names."""

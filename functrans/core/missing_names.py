@@ -21,7 +21,10 @@ PUBLIC_MODULES: Final = (
     "functrans.tree_util", "functrans.nn.initializers", "functrans.scipy.special",
     "functrans.scipy.linalg", "functrans.scipy.stats", "functrans.per_sample", "functrans.config",
     "functrans.debug", "functrans.export", "functrans.checkpoint_policies", "functrans.dlpack",
-    "functrans.dtypes", "functrans.errors", "functrans.test_util")
+    "functrans.dtypes", "functrans.errors", "functrans.test_util",
+    "functrans.stages", "functrans.profiler", "functrans.ad_checkpoint",
+    "functrans.custom_derivatives", "functrans.extend.core", "functrans.interpreters.ad",
+    "functrans.interpreters.batching", "functrans.interpreters.mlir")
 """In the order in which a name is looked up."""
 
 _PEERS: Final = {"functrans.numpy": np, "functrans.numpy.linalg": np.linalg,

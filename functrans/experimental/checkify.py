@@ -18,6 +18,7 @@ from functrans.core import config
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, CheckError, publish
+from functrans.core.errors import BackendError as JaxRuntimeError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import user_source
@@ -34,9 +35,9 @@ from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.tree import unflatten
 from functrans.tree_util import register_pytree_node
 
-__all__ = ["Error", "all_checks", "automatic_checks", "check", "check_error", "checkify",
-           "debug_check", "div_checks", "float_checks", "index_checks", "init_error", "nan_checks",
-           "user_checks"]
+__all__ = ["Error", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error",
+           "checkify", "debug_check", "div_checks", "float_checks", "index_checks", "init_error",
+           "nan_checks", "user_checks"]
 
 user_checks: frozenset[str] = frozenset()  # a `check` is looked at always
 nan_checks = frozenset({"nan"})

@@ -9,11 +9,11 @@ from functrans.core.avals import get_aval
 from functrans.core.errors import ArgumentError, publish
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.forward import check_tangents, public_tangent
-from functrans.transforms.jet import jet_flat
+from functrans.transforms.jet import JetTrace, JetTracer, jet_flat
 from functrans.transforms.tangents import is_differentiable
 from functrans.tree import flatten, structure, unflatten
 
-__all__ = ["jet"]
+__all__ = ["JetTrace", "JetTracer", "jet"]
 
 
 def jet(fun: Callable[..., Any], primals: Sequence[Any],

@@ -122,7 +122,7 @@ def _no_constraint(text: str) -> ArgumentError:
 @public
 def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
                    scope: SymbolicScope | None = None,
-                   like: Sequence[int | None] | None = None) -> Shape:
+                   like: Sequence[Size | None] | None = None) -> Shape:
     """The sizes in a text such as `"b, 2*b + 1, 3"`.
 
     `_` is the size of `like` in its place, and `...` are the sizes of `like` in theirs. Raises

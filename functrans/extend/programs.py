@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from functrans.array import Array
@@ -48,7 +49,7 @@ class TraceTag:
 Effects = AbstractSet[Effect]
 no_effects: frozenset[Effect] = frozenset()
 array_types: frozenset[type] = frozenset({
-    Array, np.ndarray, *(np.dtype(t).type for t in "?bBhHiIqQefdFD"), dtypes.bfloat16})
+    Array, np.ndarray, *(np.dtype(t).type for t in "?bBhHiIqQefdFD"), ml_dtypes.bfloat16})
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -123,7 +124,8 @@ def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
 
 def find_top_trace(_: Any = None) -> Trace | None:
     """The current trace; None where operations are evaluated."""
-    return get_trace()
+    trace: Trace | None = get_trace()
+    return trace
 
 
 @contextmanager

@@ -5,7 +5,10 @@ import pytest
 from tests.docs import names_of_jax
 
 EXPLAINED = ("jax", "jax.numpy", "jax.lax", "jax.random", "jax.nn", "jax.tree", "jax.tree_util",
-             "jax.errors", "jax.dtypes", "jax.debug", "jax.dlpack")
+             "jax.errors", "jax.dtypes", "jax.debug", "jax.dlpack", "jax.core",
+             "jax.custom_derivatives", "jax.ad_checkpoint", "jax.stages", "jax.profiler",
+             "jax.experimental.jet", "jax.experimental.ode", "jax.experimental.checkify",
+             "jax.export", "jax.extend.core")
 
 
 def test_the_page_is_what_the_package_has():

@@ -22,6 +22,7 @@ from functrans.core.chunking import chunking, traced_in_chunks
 from functrans.core.compiling import for_compiler
 from functrans.core.dims import deciding
 from functrans.core.dtypes import float0
+from functrans.core.eager import is_on_gpu as is_on_gpu_array
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.guards import Guard
 from functrans.core.jaxpr import Jaxpr
@@ -320,7 +321,7 @@ class Calls:
 def _when_ready(result: Any) -> Any:
     """A result once it is there, which on a GPU is later than the call's end."""
     for x in tree_flatten(result)[0]:
-        if isinstance(x, ArrayBase):
+        if is_on_gpu_array(x):
             x.block_until_ready()
     return result
 
