@@ -12,7 +12,7 @@ from functrans.errors import ArgumentError, CustomRuleError, MissingRuleError, R
 from functrans.extend import core
 from functrans.extend import linear_util as lu
 from functrans.extend.core import Primitive
-from functrans.interpreters import ad, batching, mlir, xla
+from functrans.interpreters import ad, batching, mlir, partial_eval, xla
 from functrans.test_util import check_grads
 
 
@@ -268,6 +268,15 @@ def test_programs_by_hand():
     v = np.arange(3, dtype=np.float32)
     np.testing.assert_allclose(core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))(v)[0], np.sin(v),
                                rtol=1e-6)
+    traced, types, consts = partial_eval.trace_to_jaxpr_dynamic(
+        lu.wrap_init(lambda a, b: [a * 2, b + v]), [aval, aval])
+    assert len(types) == 2 and len(consts) == 1 and consts[0].shape == (3,)
+    first, used = partial_eval.dce_jaxpr(traced, [True, False])
+    assert used == [True, False] and len(first.eqns) == 1
+    np.testing.assert_array_equal(
+        core.jaxpr_as_fun(core.ClosedJaxpr(first, consts))(v)[0], 2 * v)
+    assert partial_eval.dce_jaxpr(traced, True)[1] == [True, True]
+    assert len(partial_eval.dce_jaxpr(traced, [False, True], instantiate=True)[0].invars) == 2
     assert core.mapped_aval(3, 0, aval).shape == ()
     assert core.unmapped_aval(4, 1, aval).shape == (3, 4)
     assert core.primal_dtype_to_tangent_dtype("int32") == ft.float0
