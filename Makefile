@@ -21,7 +21,9 @@
 
 PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p; done))
-SOURCES := pyproject.toml functrans/version.py CMakeLists.txt $(wildcard csrc/* csrc/cuda/*)
+# core/__init__.py: an install remembers which folders are packages, and core was none once
+SOURCES := pyproject.toml functrans/version.py functrans/core/__init__.py CMakeLists.txt \
+  $(wildcard csrc/* csrc/cuda/*)
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
