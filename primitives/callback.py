@@ -25,6 +25,7 @@ class Callback(Primitive, abstract=True):
 
     multiple_results = True
     widens_halves = False
+    finite_differences = False
 
     def type(self, *avals: ShapedArray, callback: Any, out_avals: tuple[ShapedArray, ...],
              **params: Any) -> list[ShapedArray]:

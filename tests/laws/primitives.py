@@ -11,7 +11,7 @@ import numpy as np
 import functrans as ft
 import functrans.primitives
 from functrans.core import dtypes
-from functrans.core.errors import FunctransError
+from functrans.core.errors import FunctransError, NotDifferentiableError
 from functrans.core.primitive import Primitive
 
 DTYPES = {"f": ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
@@ -105,6 +105,23 @@ def wide_outs(case: Case) -> list[np.ndarray]:
 def differentiable_cases() -> list[Case]:
     """Cases whose floating results keep float64, so that finite differences mean something."""
     return [case.wide() for case in all_cases() if is_smooth(case)]
+
+
+def has_derivative(case: Case) -> bool:
+    """Whether floating operands have derivatives, which some primitives refuse by design."""
+    if case.primitive.finite_differences or not case.floating:
+        return bool(case.floating)
+    wide = case.wide()
+
+    def fun(*xs):
+        given = dict(zip(wide.floating, xs, strict=True))
+        return wide.outs(*[given.get(i, a) for i, a in enumerate(wide.args)])
+
+    try:
+        ft.vjp(fun, *[wide.args[i] for i in wide.floating])
+    except NotDifferentiableError:
+        return False
+    return True
 
 
 def is_smooth(case: Case) -> bool:

@@ -14,7 +14,7 @@ from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes import scans
 from functrans.lowering.passes.pipeline import simplify
-from tests.laws.primitives import all_cases
+from tests.laws.primitives import all_cases, has_derivative
 from tests.lowering.test_passes import program_of
 from tests.transforms import programs
 
@@ -108,8 +108,7 @@ def test_every_primitive(case):
 
 
 @pytest.mark.one_sample_in(3)
-@pytest.mark.parametrize("case", [
-    c for c in all_cases() if c.floating and c.primitive.name != "pure_callback"], ids=str)
+@pytest.mark.parametrize("case", [c for c in all_cases() if has_derivative(c)], ids=str)
 def test_every_derivative(case):
     wide = case.wide()
 
