@@ -243,9 +243,9 @@ def test_a_compiled_function_keeps_its_setting(monkeypatch):
     with ft.config.algebra("off"):
         compiled = ft.jit(lambda x, y: norms(outer(x, y))).lower(x, y).compile()
     asked = []
-    calls = ft.transforms.jit.calls
-    executable_of = calls.executable_of
-    monkeypatch.setattr(calls, "executable_of", lambda *args, **known: asked.append(
+    fitting = ft.transforms.jit.fitting
+    executable_of = fitting.executable_of
+    monkeypatch.setattr(fitting, "executable_of", lambda *args, **known: asked.append(
         ft.config.current().algebra) or executable_of(*args, **known))
     compiled(x, y)
     assert set(asked) == {"off"}
