@@ -150,8 +150,11 @@ class Within:
 
 @cache
 def _token(config: Config) -> int:
-    """A number for each set of settings: the runtime's part of the key of compiled programs."""
-    return next(_tokens)
+    """A number for each set of settings: the runtime's part of the key of compiled programs.
+
+    A thread begins with 0, which is the number of the settings that it begins with.
+    """
+    return 0 if config == _base else next(_tokens)
 
 
 _tokens = count(1)

@@ -1,12 +1,14 @@
 """JAX's settings by their names, and what asks about devices and processes."""
 
 import logging
+import threading
 
 import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans import _runtime
 from functrans.core import config
 from functrans.core.errors import ArgumentError, KeyReuseError, MissingNameError, NotFiniteError
 
@@ -28,6 +30,21 @@ def test_64_bits():
     assert ft.jit(lambda: jnp.zeros(2))().dtype == np.float64
     ft.config.update("jax_enable_x64", False)
     assert ft.config.read("jax_enable_x64") is False and jnp.ones(2).dtype == np.float32
+
+
+def test_a_setting_that_is_changed_back_finds_the_programs_from_before():
+    def change():
+        tokens.append(_runtime.get_context_token())
+        for on in (True, False, True, False):
+            ft.config.update("jax_enable_x64", on)
+            tokens.append(_runtime.get_context_token())
+
+    tokens = []
+    thread = threading.Thread(target=change)  # begins with the settings of every thread
+    thread.start()
+    thread.join()
+    first, second = tokens[:2]
+    assert tokens == [first, second, first, second, first] and first != second
 
 
 def test_settings_that_change_something():
