@@ -62,6 +62,19 @@ class Distribution(DistributionFamily):
     """The methods of a variable, and the name of that."""
     has_scale: ClassVar[bool]
 
+    # made for each family, which has those whose parts it states
+    cdf: Callable[..., Array]
+    logcdf: Callable[..., Array]
+    sf: Callable[..., Array]
+    logsf: Callable[..., Array]
+    ppf: Callable[..., Array]
+    isf: Callable[..., Array]
+    mean: Callable[..., Array]
+    var: Callable[..., Array]
+    std: Callable[..., Array]
+    median: Callable[..., Array]
+    entropy: Callable[..., Array]
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
@@ -152,6 +165,8 @@ class Continuous(Distribution):
         "logpdf": "x", "pdf": "x", "cdf": "x", "logcdf": "x", "sf": "x", "logsf": "x",
         "ppf": "q", "isf": "q"}
     has_scale = True
+    logpdf: Callable[..., Array]
+    pdf: Callable[..., Array]
     low: ClassVar[float] = -_INF
     high: ClassVar[float] = _INF
 
@@ -284,6 +299,8 @@ class Discrete(Distribution):
         "logpmf": "k", "pmf": "k", "cdf": "k", "logcdf": "k", "sf": "k", "logsf": "k",
         "ppf": "q", "isf": "q"}
     has_scale = False
+    logpmf: Callable[..., Array]
+    pmf: Callable[..., Array]
 
     # of a family ---------------------------------------------------------------------------
 
