@@ -228,8 +228,8 @@ NO_ARRAYS = {
     "settings and reports": "geterr seterr geterrcall seterrcall getbufsize setbufsize errstate "
         "get_printoptions set_printoptions printoptions get_include info show_config show_runtime "
         "test linalg.test fft.test",
-    "text and numbers": "array_repr base_repr binary_repr format_float_positional format_float_scientific "
-        "typename mintypecode",
+    "text and numbers": "array_repr base_repr binary_repr format_float_positional "
+        "format_float_scientific typename mintypecode",
     "dates": "busday_count busday_offset is_busday datetime_as_string datetime_data isnat",
     "files and buffers, tested by test_files": "save savez savez_compressed savetxt load loadtxt "
         "genfromtxt fromfile fromregex frombuffer fromstring from_dlpack fromiter",
