@@ -34,6 +34,7 @@ LIBRARY: Final[dict[str, tuple[str, ...]]] = {
     "cumulate_rows": ("rows.c", "cumulate.c"),
     **dict.fromkeys(REAL_MATRICES, ("linalg.c",)),
     "fft": ("fft.c",),
+    **dict.fromkeys(("csr_dot", "csr_sample"), ("sparse.c",)),
 }
 """The library functions that exported programs have, and the files that define each."""
 

@@ -88,6 +88,7 @@ from functrans.primitives.shape import (
 )
 from functrans.primitives.solve import adjugate_p, det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p, top_k_p
+from functrans.primitives.sparse import csr_dot_p, csr_sample_p
 from functrans.primitives.spectral import eig_p, eigh_p, svd_p
 from functrans.primitives.sylvester import (
     sylvester_p,
@@ -192,6 +193,7 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     slice_p: {"start_indices": SIZES, "limit_indices": SIZES, "strides": SIZES},
     sort_p: {"dimension": INT, "is_stable": FLAG, "num_keys": INT},
     svd_p: {"full_matrices": FLAG, "compute_uv": FLAG},
+    csr_dot_p: {"columns": SIZES, "transpose": FLAG},
     top_k_p: {"k": SIZES, "axis": INT},
     transpose_p: {"permutation": SIZES},
     triangular_sylvester_p: {"transposed": FLAG, "strict": FLAG},
@@ -201,9 +203,10 @@ PARAMETERS: Final[Table[Parameters]] = Table({
               "body_nconsts": INT, "record": SIZES, "num_active": INT, "masked": FLAG},
     window_put_p: {"shape": SIZES, **_WINDOW},
     **dict.fromkeys((
-        add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p,
-        hessenberg_p, lu_p, philox4x32_p, reflected_qr_p, select_n_p, slogdet_p, solve_p,
-        stop_gradient_p, sylvester_p, threefry2x32_p, triangular_root_p, tridiagonal_p),
+        add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, csr_sample_p, det_p,
+        dynamic_update_slice_p, hessenberg_p, lu_p, philox4x32_p, reflected_qr_p, select_n_p,
+        slogdet_p, solve_p, stop_gradient_p, sylvester_p, threefry2x32_p,
+        triangular_root_p, tridiagonal_p),
         _NONE),
 }, of=_is_no_function, without={
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), _CALLS_PYTHON),

@@ -41,6 +41,7 @@ from functrans.primitives.shape import (
     slice_p,
 )
 from functrans.primitives.solve import solve_p, triangular_solve_p
+from functrans.primitives.sparse import csr_dot_p, csr_sample_p
 from functrans.primitives.sylvester import sylvester_p, triangular_sylvester_p
 from functrans.primitives.window import reduce_window_sum_p, window_put_p, window_take_p
 
@@ -69,8 +70,8 @@ MASKING: Final[Table[Masking]] = Table({
         scatter_p, slice_p, transpose_p, window_put_p, window_take_p,
         all_gather_p, ppermute_p, psum_p, psum_scatter_p), Masking.KEPT),
     **dict.fromkeys((
-        conv_general_dilated_p, cumsum_p, dot_general_p, fft_p, solve_p, sylvester_p,
-        triangular_solve_p, triangular_sylvester_p), Masking.LOST),
+        conv_general_dilated_p, csr_dot_p, csr_sample_p, cumsum_p, dot_general_p, fft_p, solve_p,
+        sylvester_p, triangular_solve_p, triangular_sylvester_p), Masking.LOST),
 }, of=_transposed, without={})
 """Of the primitives that have a transpose; those that call programs have what these have."""
 

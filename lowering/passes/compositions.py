@@ -31,6 +31,12 @@ from functrans.primitives.reduce import reduce_prod
 from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.shape import broadcasted_iota, concatenate
 from functrans.primitives.solve import adjugate_p, det, det_p, slogdet_p
+from functrans.primitives.sparse import (
+    csr_dot_p,
+    csr_sample_p,
+    product_of_rows,
+    sample_of_rows,
+)
 from functrans.primitives.spectral import svd_p
 from functrans.primitives.sylvester import (
     TwoSided,
@@ -40,7 +46,7 @@ from functrans.primitives.sylvester import (
 )
 from functrans.primitives.window import window_put_p
 
-__all__ = ["MOST_COVERING", "composed", "windows_over"]
+__all__ = ["MOST_COVERING", "composed", "windows_over", "without_compressed_rows"]
 
 MOST_COVERING: Final = 32
 """Windows over an element up to which it asks each of them; beyond, each window adds to its own."""
@@ -59,7 +65,26 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
     if eqn.primitive is window_put_p and (
             windows_over(eqn) > MOST_COVERING or 0 in eqn.invars[0].aval.shape):
         return partial(_window_put, **eqn.params)
+    if eqn.primitive in (csr_dot_p, csr_sample_p) and not _is_known_to_libraries(eqn):
+        return _function_of_rows(eqn)
     return None
+
+
+def without_compressed_rows(jaxpr: Jaxpr) -> Jaxpr:
+    """The program, and the bodies in it, for a target that has no functions of compressed rows."""
+    return with_functions(with_bodies(jaxpr, without_compressed_rows), _function_of_rows)
+
+
+def _function_of_rows(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    if eqn.primitive is csr_dot_p:
+        return partial(product_of_rows, **eqn.params)
+    return sample_of_rows if eqn.primitive is csr_sample_p else None
+
+
+def _is_known_to_libraries(eqn: Equation) -> bool:
+    """Whether the functions on compressed rows have the dtypes (csrc/lib_sparse.cpp)."""
+    return (eqn.outvars[0].aval.dtype in (np.float32, np.float64)
+            and eqn.invars[eqn.primitive is csr_dot_p].aval.dtype in (np.int32, np.int64))
 
 
 def _of_matrices(eqn: Equation) -> Callable[..., Sequence[Any]] | None:

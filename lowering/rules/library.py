@@ -1,4 +1,4 @@
-"""Primitives that library functions compute, row by row: sorting and cumulative operations."""
+"""Primitives that library functions compute: sorting, cumulative and sparse operations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Call, CLibraryCall, Map, Stored, Tensor, dtype_name
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from functrans.primitives.sort import sort_p, top_k_p
+from functrans.primitives.sparse import csr_dot_p, csr_sample_p
 
 __all__ = ["RULES", "TYPE_CODES", "along_rows", "back_from_rows", "is_iota"]
 
@@ -124,5 +125,29 @@ def _product(sizes: Sequence[Size]) -> Size:
     return total
 
 
+def _csr_dot(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    data, indices, indptr, x = xs
+    p, aval = eqn.params, eqn.outvars[0].aval
+    out = Stored(aval.shape, data.dtype, (), eqn.source)
+    sizes = [TYPE_CODES[data.dtype], int(indices.dtype == "i64"), int(p["transpose"]),
+             indptr.shape[0] - 1, p["columns"], data.shape[0], x.shape[1]]
+    call = CLibraryCall("csr_dot", "i64, i64, i64, i64, i64, i64, i64, const void *, const void *, "
+                        "const void *, const void *, void *", xs, [out], [*sizes, *xs, out],
+                        eqn.source)
+    return call, [out]
+
+
+def _csr_sample(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    indices, indptr, _, x = xs
+    out = Stored(indices.shape, x.dtype, (), eqn.source)
+    sizes = [TYPE_CODES[x.dtype], int(indices.dtype == "i64"), indptr.shape[0] - 1, x.shape[0],
+             indices.shape[0], x.shape[1]]
+    call = CLibraryCall("csr_sample", "i64, i64, i64, i64, i64, i64, const void *, const void *, "
+                        "const void *, const void *, void *", xs, [out], [*sizes, *xs, out],
+                        eqn.source)
+    return call, [out]
+
+
 RULES: dict[Primitive, Callable[..., Outcome]] = {
-    sort_p: _sort, top_k_p: _top_k, **dict.fromkeys(CUMULATIVE, _cumulative)}
+    csr_dot_p: _csr_dot, csr_sample_p: _csr_sample, sort_p: _sort, top_k_p: _top_k,
+    **dict.fromkeys(CUMULATIVE, _cumulative)}
