@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         quantize,
         random,
         scipy,
+        sparse,
         stages,
         test_util,
         weights,
@@ -124,8 +125,8 @@ __all__ = [
     "mixed_precision", "named_call", "named_scope", "nn", "numpy", "numpy_code", "ops", "optim",
     "per_sample",
     "print_environment_info", "process_count", "process_index", "process_indices", "profile",
-    "profiler", "pure_callback", "quantize", "random", "remat", "scipy", "stages", "stop_gradient",
-    "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
+    "profiler", "pure_callback", "quantize", "random", "remat", "scipy", "sparse", "stages",
+    "stop_gradient", "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
@@ -133,7 +134,7 @@ publish(globals(), [name for name in __all__ if name in globals()])
 _LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "errors",
          "experimental", "export", "extend", "flatten_util", "image", "interpreters",
          "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler", "quantize", "random",
-         "scipy", "stages", "test_util", "weights")
+         "scipy", "sparse", "stages", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
 

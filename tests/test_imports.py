@@ -37,6 +37,7 @@ LAYERS = [
     "random",
     "nn", "optim",
     "image",
+    "sparse",
     "scipy",
     "per_sample",
     "custom_batching", "custom_derivatives", "experimental", "mixed_precision", "quantize",
@@ -80,8 +81,8 @@ NARROW = {
 }
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
-# absent (triton)
-LAZY = {"sympy", "triton", "importlib.metadata"}
+# absent (triton, scipy)
+LAZY = {"sympy", "triton", "importlib.metadata", "scipy.sparse.linalg"}
 # parts of the lowering that `import functrans`, or a program from the disk cache, does without:
 # 30 ms of the first result
 DEFERRED = {
@@ -113,11 +114,13 @@ DEFERRED = {
     ("functrans.lowering.triton.machine.kernel_cache", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties, or compare with it (as those of
-# tests/scipy do)
+# tests/scipy do); and the sparse solver that is SciPy's
 SCIPY_USERS = {
     "array_api_programs.py",
+    "direct.py",
     "scipy_programs.py",
     "test_arguments.py",
+    "test_beside_scipy.py",
     "test_composed.py",
     "test_linalg_beside_scipy.py",
     "test_numpy_calls.py",
@@ -125,7 +128,8 @@ SCIPY_USERS = {
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
-ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors", "functrans"}
+ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors",
+                    "scipy", "functrans"}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Krylov methods for A x = b, with the names of scipy.sparse.linalg and of its kin in JAX.
 
-`A` is a matrix or a function of x; x and b are arrays or trees of arrays. Derivatives are those of
-the solution, by another solve: they are as exact as both are.
+`A` is a matrix, dense or sparse, or a function of x; x and b are arrays or trees of arrays.
+Derivatives are those of the solution, by another solve: they are as exact as both are.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from functrans.core.dtypes import finfo, kind, result_type
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.core.tree import check_same_structure, tree_leaves, tree_map
+from functrans.sparse.base import JAXSparse
+from functrans.sparse.bcsr import BCSR
+from functrans.sparse.direct import solve_rows
+from functrans.sparse.operators import as_bcoo
 from functrans.typing import Array, ArrayLike
 
 T = TypeVar("T")
 LinearMap = Callable[[Any], Any]
 
-__all__ = ["bicgstab", "cg", "gmres"]
+__all__ = ["bicgstab", "cg", "gmres", "spsolve"]
 
 
-def cg(A: ArrayLike | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike = 1e-5,
+def cg(A: ArrayLike | JAXSparse | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike = 1e-5,
        atol: ArrayLike = 0.0, maxiter: int | None = None,
-       M: ArrayLike | LinearMap | None = None) -> tuple[T, None]:
+       M: ArrayLike | JAXSparse | LinearMap | None = None) -> tuple[T, None]:
     """x with A x = b by conjugate gradients, and None; A is Hermitian and positive definite.
 
     Ends when the residual's norm is at most max(tol |b|, atol), or after `maxiter` iterations (10
@@ -44,9 +48,9 @@ def cg(A: ArrayLike | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike = 
     return _solution("cg", _conjugate_gradients, A, b, x0, tol, atol, maxiter, M, symmetric), None
 
 
-def bicgstab(A: ArrayLike | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike = 1e-5,
-             atol: ArrayLike = 0.0, maxiter: int | None = None,
-             M: ArrayLike | LinearMap | None = None) -> tuple[T, None]:
+def bicgstab(A: ArrayLike | JAXSparse | LinearMap, b: T, x0: T | None = None, *,
+             tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0, maxiter: int | None = None,
+             M: ArrayLike | JAXSparse | LinearMap | None = None) -> tuple[T, None]:
     """x with A x = b by the stabilised method of biconjugate gradients, and None; A is any matrix.
 
     See `cg` for the arguments.
@@ -60,9 +64,9 @@ def bicgstab(A: ArrayLike | LinearMap, b: T, x0: T | None = None, *, tol: ArrayL
     return _solution("bicgstab", _stabilised, A, b, x0, tol, atol, maxiter, M, False), None
 
 
-def gmres(A: ArrayLike | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike = 1e-5,
+def gmres(A: ArrayLike | JAXSparse | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike = 1e-5,
           atol: ArrayLike = 0.0, restart: int = 20, maxiter: int | None = None,
-          M: ArrayLike | LinearMap | None = None,
+          M: ArrayLike | JAXSparse | LinearMap | None = None,
           solve_method: Literal["batched", "incremental"] = "batched") -> tuple[T, Array]:
     """x with A x = b by the method of least residuals, and 0 (-1 where it is NaN); A is any matrix.
 
@@ -81,6 +85,24 @@ def gmres(A: ArrayLike | LinearMap, b: T, x0: T | None = None, *, tol: ArrayLike
     method = partial(_least_residuals, restart=min(restart, _size(b)))
     x = _solution("gmres", method, A, b, x0, tol, atol, maxiter, M, False)
     return x, fnp.where(fnp.isnan(_squared(x)), -1, 0)
+
+
+def spsolve(A: JAXSparse, b: ArrayLike) -> Array:
+    """x of A x = b by sparse LU factors, for a square sparse matrix; see `sparse.linalg.spsolve`.
+
+    >>> import functrans as ft
+    >>> from functrans.experimental import sparse
+    >>> ft.scipy.sparse.linalg.spsolve(2 * sparse.eye(2), ft.numpy.array([2.0, 6.0])).tolist()
+    [1.0, 3.0]
+    """
+    if not isinstance(A, JAXSparse):
+        raise ArgumentError("spsolve: A is no sparse matrix.", where=user_source(),
+                            fix="functrans.numpy.linalg.solve(A, b)")
+    if A.ndim != 2:
+        raise ShapeError(f"spsolve: A has shape {A.shape}.", where=user_source(),
+                         why="a matrix has two axes.")
+    rows = BCSR.from_bcoo(as_bcoo(A))
+    return solve_rows(rows.data, rows.indices, rows.indptr, fnp.asarray(b))
 
 
 def _solution(name: str, method: Callable[..., Any], A: Any, b: Any, x0: Any, tol: Any, atol: Any,
@@ -103,10 +125,13 @@ def _product(name: str, matrix: Any) -> LinearMap:
     if callable(matrix):
         found: LinearMap = matrix
         return found
-    shape = fnp.shape(matrix)
+    is_sparse = isinstance(matrix, JAXSparse)
+    shape = matrix.shape if is_sparse else fnp.shape(matrix)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"{name}: the matrix has shape {shape}.", where=user_source(),
                          why="it is square.", fix="an (n, n) array, or a function")
+    if is_sparse:
+        return partial(operator.matmul, matrix)
     return partial(fnp.matmul, matrix, precision="highest")
 
 

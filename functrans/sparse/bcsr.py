@@ -1,0 +1,277 @@
+"""BCSR: batched compressed rows, with dense trailing axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.core.errors import publish
+from functrans.numpy.common import shape_tuple
+from functrans.sparse.base import JAXSparse, check_index_dtype, mismatch, per_lane
+from functrans.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_todense
+from functrans.sparse.layout import bcoo_eliminate_zeros, bcoo_sort_indices, bcoo_sum_duplicates
+from functrans.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
+from functrans.sparse.products import DotDimensionNumbers, bcoo_dot_general, bcoo_extract
+from functrans.sparse.rows import csr_matmul, csr_matmul_transposed, pointers, row_numbers
+from functrans.tree_util import register_pytree_node_class
+from functrans.typing import Array, ArrayLike
+
+__all__ = ["BCSR", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general",
+           "bcsr_extract", "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense"]
+
+
+@register_pytree_node_class
+class BCSR(JAXSparse):
+    """A sparse array of batched compressed rows: `BCSR((data, indices, indptr), shape=shape)`.
+
+    An array of shape (*batch, rows, columns, *dense) stores the elements of a row side by side:
+    row i of a batch has the elements from `indptr[i]` to before `indptr[i + 1]` of `data`
+    (*batch, nse, *dense), in the columns `indices` (*batch, nse). Raises ShapeError where the parts
+    do not fit.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.BCSR.fromdense(jnp.array([[0.0, 2.0], [0.0, 0.0], [5.0, 0.0]]))
+    >>> m.indptr.tolist(), (m @ jnp.array([1.0, 10.0])).tolist()
+    ([0, 1, 1, 2], [20.0, 0.0, 5.0])
+    """
+
+    indices: Array
+    indptr: Array
+
+    def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any],
+                 indices_sorted: bool = False, unique_indices: bool = False) -> None:
+        data, indices, indptr = map(fnp.asarray, args)
+        for part in (indices, indptr):
+            check_index_dtype("BCSR", part)
+        sizes = shape_tuple(shape, "BCSR")
+        n = indices.ndim - 1
+        n_dense = data.ndim - n - 1
+        if n < 0 or n_dense < 0 or n + 2 + n_dense != len(sizes) or indptr.ndim != n + 1:
+            raise mismatch("BCSR", f"data {data.shape}, indices {indices.shape} and indptr "
+                           f"{indptr.shape} are no array of shape {sizes}.",
+                           "data of shape (*batch, nse, *dense), indices of shape (*batch, nse), "
+                           "indptr of shape (*batch, rows + 1)")
+        wanted = ((*sizes[:n], indices.shape[-1], *sizes[n + 2:]), (*sizes[:n], indices.shape[-1]),
+                  (*sizes[:n], sizes[n] + 1))
+        parts = []
+        for x, full in zip((data, indices, indptr), wanted, strict=True):
+            if len(x.shape) != len(full) or x.shape[n:] != full[n:] or \
+                    any(a not in (1, b) for a, b in zip(x.shape, full)):
+                raise mismatch("BCSR", f"data {data.shape}, indices {indices.shape} and indptr "
+                               f"{indptr.shape} are not those of shape {sizes}.")
+            parts.append(fnp.broadcast_to(x, full))
+        self.data, self.indices, self.indptr = parts
+        self._columns = sizes[n + 1]
+        self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
+
+    @property
+    def n_batch(self) -> int:
+        """The number of batch axes."""
+        return self.indptr.ndim - 1
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse axes, which is 2."""
+        return 2
+
+    @property
+    def n_dense(self) -> int:
+        """The number of dense axes."""
+        return self.data.ndim - self.n_batch - 1
+
+    @property
+    def nse(self) -> int:
+        """The number of stored elements, of each element of a batch."""
+        return self.indices.shape[-1]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape of the dense array."""
+        n = self.n_batch
+        return (*self.indptr.shape[:n], self.indptr.shape[-1] - 1, self._columns,
+                *self.data.shape[n + 1:])
+
+    def with_data(self, data: Any) -> BCSR:
+        """An array with other values at the same places."""
+        return BCSR.tree_unflatten(self.tree_flatten()[1], (data, self.indices, self.indptr))
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The three parts, and what is static."""
+        return ((self.data, self.indices, self.indptr),
+                (self._columns, self.indices_sorted, self.unique_indices))
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[Any, ...], children: Any) -> BCSR:
+        """The array of `tree_flatten`."""
+        found = object.__new__(cls)
+        found.data, found.indices, found.indptr = children
+        found._columns, found.indices_sorted, found.unique_indices = aux
+        return found
+
+    @classmethod
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: Any = np.int32,
+                  n_dense: int = 0, n_batch: int = 0) -> BCSR:
+        """The elements of a dense array that are not zero; see `bcsr_fromdense`."""
+        return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense,
+                              n_batch=n_batch)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0,
+                          n_batch: int = 0) -> BCSR:
+        """The array of a SciPy sparse matrix of any format."""
+        if n_dense or n_batch:
+            raise mismatch("BCSR.from_scipy_sparse", "n_dense and n_batch are 0.")
+        csr = mat.tocsr()
+        wide = max(csr.shape[1], csr.nnz) >= 2**31
+        dtype = index_dtype or (np.int64 if wide else np.int32)
+        return cls((csr.data, csr.indices.astype(dtype), csr.indptr.astype(dtype)),
+                   shape=csr.shape, indices_sorted=bool(csr.has_sorted_indices),
+                   unique_indices=bool(csr.has_canonical_format))
+
+    def to_bcoo(self) -> BCOO:
+        """The same array as batched coordinates."""
+        nse = self.nse
+        rows = per_lane(lambda p: row_numbers(p, nse), self.n_batch)(self.indptr)
+        indices = fnp.stack([rows.astype(self.indices.dtype), self.indices], axis=-1)
+        sizes = (self.indptr.shape[-1] - 1, self._columns)
+        return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
+                                   (self.data, indices))
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> BCSR:
+        """The array of batched coordinates with two sparse axes."""
+        if arr.n_sparse != 2:
+            raise mismatch("BCSR.from_bcoo", f"{arr!r} has {arr.n_sparse} sparse axes, not 2.",
+                           "x.update_layout(n_batch=, n_dense=)")
+        arr = BCOO.tree_unflatten(arr.tree_flatten()[1], arr.tree_flatten()[0])
+        arr = bcoo_sort_indices(arr)
+        rows, columns = arr.sparse_shape
+        # of size 1 along a batch axis: the whole batch, as each lane has pointers
+        batch = arr.batch_shape
+        indices = fnp.broadcast_to(arr.indices, (*batch, arr.nse, 2))
+        data = fnp.broadcast_to(arr.data, (*batch, *arr.data.shape[arr.n_batch:]))
+        # places whose column is out of bounds end up behind all rows as well
+        number = fnp.where(indices[..., 1] < columns, indices[..., 0], rows)
+        dtype = arr.indices.dtype
+        indptr = per_lane(lambda r: pointers(r, rows, dtype), arr.n_batch)(number)
+        return cls.tree_unflatten((columns, True, arr.unique_indices),
+                                  (data, indices[..., 1], indptr))
+
+    def todense(self) -> Array:
+        """The dense array."""
+        return bcoo_todense(self.to_bcoo())
+
+    def transpose(self, axes: Sequence[Any] | None = None) -> Any:
+        """The array with its axes in another order."""
+        out = self.to_bcoo().transpose(axes)
+        return BCSR.from_bcoo(out) if out.n_sparse == 2 else out
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """The array with each place once, in order; `nse` is needed where indices are traced."""
+        mat = self.to_bcoo()
+        return BCSR.from_bcoo((bcoo_eliminate_zeros if remove_zeros else bcoo_sum_duplicates)(
+            mat, nse))
+
+
+def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+                   index_dtype: Any = np.int32) -> BCSR:
+    """The BCSR array of a dense one; see `bcoo_fromdense` for the arguments.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> sparse.bcsr_fromdense(jnp.eye(3)).indptr.tolist()
+    [0, 1, 2, 3]
+    """
+    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
+                                         index_dtype=index_dtype))
+
+
+def bcsr_todense(mat: BCSR) -> Array:
+    """The dense array of a BCSR array.
+
+    >>> from functrans.experimental import sparse
+    >>> sparse.bcsr_todense(sparse.eye(2, sparse_format="bcsr")).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return mat.todense()
+
+
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """The array with each place once, in order; see `bcoo_sum_duplicates`.
+
+    >>> from functrans.experimental import sparse
+    >>> sparse.bcsr_sum_duplicates(sparse.eye(2, sparse_format="bcsr"), 3).nse
+    3
+    """
+    return mat.sum_duplicates(nse, remove_zeros=False)
+
+
+def bcsr_extract(sparr: BCSR, arr: ArrayLike) -> BCSR:
+    """The elements of a dense array at the places of a sparse one, as a sparse array.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_extract(m, jnp.array([[1.0, 2.0], [3.0, 4.0]])).data.tolist()
+    [1.0, 4.0]
+    """
+    return sparr.with_data(bcoo_extract(sparr.to_bcoo(), arr).data)
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """Arrays of one layout one after the other along an axis; see `bcoo_concatenate`.
+
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_concatenate([m, m], dimension=0).shape
+    (4, 2)
+    """
+    return BCSR.from_bcoo(bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))
+
+
+def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[Any],
+                          broadcast_dimensions: Sequence[Any]) -> BCSR:
+    """The array repeated to `shape`; see `bcoo_broadcast_in_dim`.
+
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_broadcast_in_dim(m, shape=(3, 2, 2), broadcast_dimensions=(1, 2)).shape
+    (3, 2, 2)
+    """
+    return BCSR.from_bcoo(bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape,
+                                                broadcast_dimensions=broadcast_dimensions))
+
+
+def bcsr_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers,
+                     precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product of `lax.dot_general` with compressed rows; see `bcoo_dot_general`.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_dot_general(m, jnp.array([3.0, 4.0]),
+    ...                         dimension_numbers=(((1,), (0,)), ((), ()))).tolist()
+    [3.0, 4.0]
+    """
+    (lc, rc), (lb, rb) = [[tuple(d) for d in pair] for pair in dimension_numbers]
+    plain = not lb and not rb and preferred_element_type is None and len(lc) == len(rc) == 1
+    for mat, x, axis, other, first in ((lhs, rhs, lc, rc, True), (rhs, lhs, rc, lc, False)):
+        if plain and isinstance(mat, BCSR) and not isinstance(x, JAXSparse) and mat.ndim == 2 and \
+                0 < fnp.ndim(x) <= 2 and mat.shape[axis[0]] == fnp.shape(x)[other[0]]:
+            x = fnp.asarray(x)
+            x = x if other[0] == 0 else x.T
+            parts = mat.data, mat.indices, mat.indptr
+            out = csr_matmul(*parts, x) if axis[0] == 1 else \
+                csr_matmul_transposed(*parts, x, mat.shape[1])
+            return out if first or out.ndim == 1 else out.T
+    left, right = (m.to_bcoo() if isinstance(m, BCSR) else m for m in (lhs, rhs))
+    out = bcoo_dot_general(left, right, dimension_numbers=dimension_numbers, precision=precision,
+                           preferred_element_type=preferred_element_type)
+    return BCSR.from_bcoo(out) if isinstance(out, BCOO) and out.n_sparse == 2 else out
+
+
+publish(globals(), __all__)

@@ -1,0 +1,239 @@
+"""COO, CSR and CSC: matrices without batches, as thin classes with the names of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.core.errors import publish
+from functrans.numpy.common import shape_tuple
+from functrans.sparse.base import JAXSparse, check_index_dtype, mismatch
+from functrans.sparse.bcoo import BCOO
+from functrans.sparse.bcsr import BCSR
+from functrans.tree_util import register_pytree_node_class
+from functrans.typing import Array, ArrayLike
+
+__all__ = ["COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense",
+           "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense"]
+
+
+class _Matrix(JAXSparse):
+    """A matrix of three parts, which computes as the batched array that it is."""
+
+    _shape: tuple[Any, ...]
+    _parts: tuple[str, ...]
+
+    def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any]) -> None:
+        self._shape = shape_tuple(shape, type(self).__name__)
+        parts = tuple(map(fnp.asarray, args))
+        if len(self._shape) != 2 or len(parts) != 3 or any(p.ndim != 1 for p in parts):
+            raise mismatch(type(self).__name__, "a matrix has two axes and three parts of one.")
+        for name, part in zip(self._parts, parts, strict=True):
+            if name != "data":
+                check_index_dtype(type(self).__name__, part)
+            setattr(self, name, part)
+        self.batched()
+
+    def batched(self) -> Any:
+        """The same matrix as BCOO or BCSR, or the transpose of one."""
+        raise TypeError("a matrix must say which batched array it is")
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape of the dense matrix."""
+        return self._shape
+
+    @property
+    def nse(self) -> int:
+        """The number of stored elements."""
+        return self.data.shape[0]
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The three parts, and the shape."""
+        return tuple([getattr(self, name) for name in self._parts]), self._shape
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[Any, ...], children: Any) -> Any:
+        """The matrix of `tree_flatten`."""
+        found = object.__new__(cls)
+        for name, part in zip(cls._parts, children, strict=True):
+            setattr(found, name, part)
+        found._shape = aux
+        return found
+
+    def with_data(self, data: Any) -> Any:
+        """A matrix with other values at the same places."""
+        parts, aux = self.tree_flatten()
+        return type(self).tree_unflatten(aux, (data, *parts[1:]))
+
+    def todense(self) -> Array:
+        """The dense matrix."""
+        out: Array = self.batched().todense()
+        return out
+
+
+@register_pytree_node_class
+class COO(_Matrix):
+    """A matrix by coordinates: `COO((data, row, col), shape=shape)`.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> sparse.COO.fromdense(jnp.eye(2)).row.tolist()
+    [0, 1]
+    """
+
+    _parts = ("data", "row", "col")
+    row: Array
+    col: Array
+
+    def batched(self) -> BCOO:
+        """The same matrix as BCOO."""
+        return BCOO((self.data, fnp.stack([self.row, self.col], axis=-1)), shape=self._shape)
+
+    def transpose(self, axes: Any = None) -> COO:
+        """The transposed matrix."""
+        return self if axes is not None and tuple(axes) == (0, 1) else \
+            COO((self.data, self.col, self.row), shape=self._shape[::-1])
+
+    @classmethod
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
+                  index_dtype: Any = np.int32) -> COO:
+        """The elements of a dense matrix that are not zero."""
+        return cls.from_bcoo(BCOO.fromdense(mat, nse=nse, index_dtype=index_dtype))
+
+    @classmethod
+    def from_bcoo(cls, mat: BCOO) -> COO:
+        """The matrix of batched coordinates."""
+        return cls((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None) -> COO:
+        """The matrix of a SciPy sparse matrix."""
+        return cls.from_bcoo(BCOO.from_scipy_sparse(mat, index_dtype=index_dtype))
+
+
+@register_pytree_node_class
+class CSR(_Matrix):
+    """A matrix of compressed rows: `CSR((data, indices, indptr), shape=shape)`.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> sparse.CSR.fromdense(jnp.eye(2)).indptr.tolist()
+    [0, 1, 2]
+    """
+
+    _parts = ("data", "indices", "indptr")
+    indices: Array
+    indptr: Array
+
+    def batched(self) -> BCSR:
+        """The same matrix as BCSR."""
+        return BCSR((self.data, self.indices, self.indptr), shape=self._shape)
+
+    def transpose(self, axes: Any = None) -> Any:
+        """The transposed matrix, as compressed columns."""
+        return self if axes is not None and tuple(axes) == (0, 1) else \
+            CSC((self.data, self.indices, self.indptr), shape=self._shape[::-1])
+
+    @classmethod
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
+                  index_dtype: Any = np.int32) -> CSR:
+        """The elements of a dense matrix that are not zero."""
+        m = BCSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
+        return cls((m.data, m.indices, m.indptr), shape=m.shape)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None) -> CSR:
+        """The matrix of a SciPy sparse matrix."""
+        m = BCSR.from_scipy_sparse(mat, index_dtype=index_dtype)
+        return cls((m.data, m.indices, m.indptr), shape=m.shape)
+
+
+@register_pytree_node_class
+class CSC(_Matrix):
+    """A matrix of compressed columns: `CSC((data, indices, indptr), shape=shape)`.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> sparse.CSC.fromdense(jnp.array([[0.0, 1.0], [0.0, 2.0]])).indptr.tolist()
+    [0, 0, 2]
+    """
+
+    _parts = ("data", "indices", "indptr")
+    indices: Array
+    indptr: Array
+
+    def batched(self) -> Any:
+        """The transpose of the matrix, as BCSR: compressed columns are its rows."""
+        return BCSR((self.data, self.indices, self.indptr), shape=self._shape[::-1])
+
+    def todense(self) -> Array:
+        """The dense matrix."""
+        out: Array = self.batched().todense().T
+        return out
+
+    def transpose(self, axes: Any = None) -> Any:
+        """The transposed matrix, as compressed rows."""
+        return self if axes is not None and tuple(axes) == (0, 1) else \
+            CSR((self.data, self.indices, self.indptr), shape=self._shape[::-1])
+
+    @classmethod
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
+                  index_dtype: Any = np.int32) -> Any:
+        """The elements of a dense matrix that are not zero."""
+        return CSR.fromdense(fnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None) -> Any:
+        """The matrix of a SciPy sparse matrix."""
+        return CSR.from_scipy_sparse(mat.T, index_dtype=index_dtype).transpose()
+
+
+def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+    """The COO matrix of a dense one."""
+    return COO.fromdense(mat, nse=nse, index_dtype=index_dtype)
+
+
+def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+    """The CSR matrix of a dense one."""
+    return CSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
+
+
+def coo_todense(mat: COO) -> Array:
+    """The dense matrix of a COO matrix."""
+    return mat.todense()
+
+
+def csr_todense(mat: CSR) -> Array:
+    """The dense matrix of a CSR matrix."""
+    return mat.todense()
+
+
+def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
+    """The product of a COO matrix, or of its transpose, with a vector."""
+    out: Array = (mat.T if transpose else mat) @ fnp.asarray(v)
+    return out
+
+
+def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
+    """The product of a CSR matrix, or of its transpose, with a vector."""
+    out: Array = (mat.T if transpose else mat) @ fnp.asarray(v)
+    return out
+
+
+def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
+    """The product of a COO matrix, or of its transpose, with a dense matrix."""
+    out: Array = (mat.T if transpose else mat) @ fnp.asarray(B)
+    return out
+
+
+def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
+    """The product of a CSR matrix, or of its transpose, with a dense matrix."""
+    out: Array = (mat.T if transpose else mat) @ fnp.asarray(B)
+    return out
+
+
+publish(globals(), __all__)

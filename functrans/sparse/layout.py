@@ -1,0 +1,243 @@
+"""BCOO arrays in another order or layout: sorted, without duplicates, with other batch axes."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from functrans import numpy as fnp
+from functrans.core.errors import ArgumentError, publish
+from functrans.core.source import user_source
+from functrans.numpy.common import concrete
+from functrans.ops import segment_sum
+from functrans.sparse.base import (
+    OPERATIONS,
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+    mismatch,
+    per_lane,
+    places,
+    vectors,
+)
+from functrans.sparse.bcoo import BCOO, full_batch
+from functrans.typing import Array
+
+__all__ = ["bcoo_eliminate_zeros", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_transpose",
+           "bcoo_update_layout"]
+
+
+def bcoo_sort_indices(mat: BCOO) -> BCOO:
+    """The array with its places in row-major order, those out of bounds last.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[3], [0]])), shape=(4,))
+    >>> sparse.bcoo_sort_indices(m).data.tolist()
+    [2.0, 1.0]
+    """
+    if mat.indices_sorted:
+        return mat
+    sizes = mat.sparse_shape
+    mat = full_batch(mat)
+
+    def lane(data: Array, indices: Array) -> tuple[Array, Array]:
+        order = fnp.argsort(places(indices, sizes), stable=True)
+        return data[order], indices[order]
+
+    data, indices = per_lane(lane, mat.n_batch)(mat.data, mat.indices)
+    return BCOO.tree_unflatten((sizes, True, mat.unique_indices), (data, indices))
+
+
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
+    """The array with each place once, in order, what stood at equal places added up.
+
+    `nse` is the number of places that the result has room for, the largest that is needed unless
+    given; places beyond it are lost. Raises ConcretizationError for traced indices without `nse`.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.BCOO((jnp.array([1.0, 2.0, 4.0]), jnp.array([[3], [0], [3]])), shape=(4,))
+    >>> sparse.bcoo_sum_duplicates(m).data.tolist()
+    [2.0, 5.0]
+    """
+    sizes = mat.sparse_shape
+    if mat.unique_indices and mat.indices_sorted and nse in (None, mat.nse):
+        return mat
+    mat = full_batch(mat)
+    none = math.prod(sizes)
+
+    def group(indices: Array) -> tuple[Array, Array, Array, Array]:
+        at = places(indices, sizes)
+        order = fnp.argsort(at, stable=True)
+        at = at[order]
+        first = fnp.concatenate([fnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
+        numbers = fnp.cumsum(first.astype("int32")) - 1
+        return order, at, numbers, fnp.sum(first & (at < none))
+
+    order, at, numbers, counts = per_lane(group, mat.n_batch)(mat.indices)
+    if nse is None:
+        nse = int(concrete("bcoo_sum_duplicates", counts, "nse", "x.sum_duplicates(nse=n)")
+                  .max(initial=0))
+    room = operator.index(nse)
+
+    def lane(data: Array, order: Array, at: Array, numbers: Array) -> tuple[Array, Array]:
+        numbers = fnp.where(at < none, numbers, room)
+        rows = segment_sum(data[order], numbers, room, indices_are_sorted=True)
+        found = fnp.full((room,), none, at.dtype).at[numbers].min(at, mode="drop")
+        return rows, vectors(found, sizes, mat.indices.dtype)
+
+    data, indices = per_lane(lane, mat.n_batch)(mat.data, order, at, numbers)
+    return BCOO.tree_unflatten((sizes, True, True), (data, indices))
+
+
+def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
+    """The array without the places that store zeros, each place once; see `bcoo_sum_duplicates`.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.BCOO((jnp.array([0.0, 2.0]), jnp.array([[3], [0]])), shape=(4,))
+    >>> sparse.bcoo_eliminate_zeros(m).indices.tolist()
+    [[0]]
+    """
+    mat = full_batch(mat)
+    zero = fnp.all(mat.data == 0, axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
+    outside = fnp.asarray(mat.sparse_shape, dtype=mat.indices.dtype)
+    indices = fnp.where(zero[..., None], outside, mat.indices)
+    return bcoo_sum_duplicates(BCOO.tree_unflatten((mat.sparse_shape, False, False),
+                                                   (mat.data, indices)), nse)
+
+
+def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
+                       on_inefficient: str | None = "error") -> BCOO:
+    """The array with other numbers of batch and dense axes.
+
+    Sparse axes that become dense or batch axes store zeros. `on_inefficient` says what happens
+    then: "error", "warn" or None. Raises SparseEfficiencyError, or ArgumentError where there are
+    not as many axes.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> sparse.bcoo_update_layout(sparse.eye(3), n_dense=1, on_inefficient=None).data.shape
+    (3, 3)
+    """
+    if on_inefficient not in ("error", "warn", None):
+        raise ArgumentError(f"bcoo_update_layout: on_inefficient is 'error', 'warn' or None, not "
+                            f"{on_inefficient!r}.", where=user_source())
+    n_batch = mat.n_batch if n_batch is None else operator.index(n_batch)
+    n_dense = mat.n_dense if n_dense is None else operator.index(n_dense)
+    if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
+        raise ArgumentError(f"bcoo_update_layout: an array of {mat.ndim} axes has no n_batch="
+                            f"{n_batch} and n_dense={n_dense}.", where=user_source())
+    shape = mat.shape
+    stored = (*shape[mat.n_batch:n_batch], *shape[mat.ndim - n_dense:mat.ndim - mat.n_dense])
+    if any(n > 1 for n in stored):
+        what = (f"bcoo_update_layout: sparse axes of sizes {stored} that become batch or dense "
+                "axes store zeros.")
+        if on_inefficient == "error":
+            raise SparseEfficiencyError(what, where=user_source(),
+                                        fix="on_inefficient='warn' or None")
+        if on_inefficient == "warn":
+            warnings.warn(what, SparseEfficiencyWarning, stacklevel=3)
+    mat = full_batch(mat)
+    for _ in range(mat.n_dense - n_dense):
+        mat = _dense_to_sparse(mat)
+    for _ in range(mat.n_batch - n_batch):
+        mat = _batch_to_sparse(mat)
+    for _ in range(n_dense - mat.n_dense):
+        mat = _sparse_to_dense(mat)
+    for _ in range(n_batch - mat.n_batch):
+        mat = _sparse_to_batch(mat)
+    return mat
+
+
+def _dense_to_sparse(mat: BCOO) -> BCOO:
+    """The first dense axis becomes the last sparse one."""
+    k, nse = mat.dense_shape[0], mat.nse
+    batch = mat.batch_shape
+    data = mat.data.reshape(*batch, nse * k, *mat.dense_shape[1:])
+    old = fnp.broadcast_to(mat.indices[..., None, :], (*batch, nse, k, mat.n_sparse))
+    new = fnp.broadcast_to(fnp.arange(k, dtype=old.dtype)[:, None], (*batch, nse, k, 1))
+    indices = fnp.concatenate([old, new], axis=-1).reshape(*batch, nse * k, mat.n_sparse + 1)
+    return BCOO.tree_unflatten(((*mat.sparse_shape, k), mat.indices_sorted, mat.unique_indices),
+                               (data, indices))
+
+
+def _batch_to_sparse(mat: BCOO) -> BCOO:
+    """The last batch axis becomes the first sparse one."""
+    *batch, k = mat.batch_shape
+    nse = mat.nse
+    data = mat.data.reshape(*batch, k * nse, *mat.dense_shape)
+    new = fnp.broadcast_to(fnp.arange(k, dtype=mat.indices.dtype)[:, None, None],
+                           (*batch, k, nse, 1))
+    indices = fnp.concatenate([new, mat.indices], axis=-1)
+    # padding stands behind the places of its lane, which are not in order then
+    return BCOO.tree_unflatten(((k, *mat.sparse_shape), False, mat.unique_indices),
+                               (data, indices.reshape(*batch, k * nse, mat.n_sparse + 1)))
+
+
+def _sparse_to_dense(mat: BCOO) -> BCOO:
+    """The last sparse axis becomes the first dense one."""
+    n, k = mat.n_batch, mat.sparse_shape[-1]
+    at = mat.indices[..., -1]
+    here = at[..., None] == fnp.arange(k, dtype=at.dtype)
+    rows = fnp.expand_dims(mat.data, n + 1)
+    here = here.reshape(*here.shape, *[1] * mat.n_dense)
+    data = fnp.where(here, rows, fnp.zeros((), mat.dtype))
+    return BCOO.tree_unflatten((mat.sparse_shape[:-1], False, False), (data, mat.indices[..., :-1]))
+
+
+def _sparse_to_batch(mat: BCOO) -> BCOO:
+    """The first sparse axis becomes the last batch one; each lane has room for all places."""
+    n, k = mat.n_batch, mat.sparse_shape[0]
+    at = fnp.expand_dims(mat.indices[..., 0], n)
+    here = at == fnp.arange(k, dtype=at.dtype)[:, None]  # (*batch, k, nse)
+    outside = fnp.asarray(mat.sparse_shape[1:], dtype=at.dtype)
+    indices = fnp.where(here[..., None], fnp.expand_dims(mat.indices[..., 1:], n), outside)
+    data = fnp.where(here.reshape(*here.shape, *[1] * mat.n_dense), fnp.expand_dims(mat.data, n),
+                     fnp.zeros((), mat.dtype))
+    return BCOO.tree_unflatten((mat.sparse_shape[1:], False, mat.unique_indices), (data, indices))
+
+
+def bcoo_transpose(mat: BCOO, *, permutation: Sequence[Any]) -> BCOO:
+    """The array with axis `permutation[i]` as axis i.
+
+    Batch, sparse and dense axes stay among themselves; where the permutation mixes them the result
+    has sparse axes alone. Raises ShapeError where it is no permutation.
+
+    >>> import functrans.numpy as jnp
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.BCOO((jnp.array([2.0]), jnp.array([[0, 1]])), shape=(2, 3))
+    >>> sparse.bcoo_transpose(m, permutation=(1, 0)).todense().tolist()
+    [[0.0, 0.0], [2.0, 0.0], [0.0, 0.0]]
+    """
+    order = tuple(operator.index(a) for a in permutation)
+    if sorted(order) != list(range(mat.ndim)):
+        raise mismatch("bcoo_transpose", f"{order} is no permutation of {mat.ndim} axes.")
+    n, end = mat.n_batch, mat.n_batch + mat.n_sparse
+    groups = order[:n], order[n:end], order[end:]
+    if sorted(groups[0]) != list(range(n)) or sorted(groups[1]) != list(range(n, end)):
+        mat = bcoo_update_layout(mat, n_batch=0, n_dense=0)
+        groups, n = ((), order, ()), 0
+        end = mat.ndim
+    columns = [a - n for a in groups[1]]
+    indices = mat.indices if columns == list(range(len(columns))) else fnp.stack(
+        [mat.indices[..., c] for c in columns], axis=-1)
+    indices = fnp.transpose(indices, (*groups[0], n, n + 1))
+    data = fnp.transpose(mat.data, (*groups[0], n, *[a - end + n + 1 for a in groups[2]]))
+    sizes = tuple([mat.sparse_shape[c] for c in columns])
+    is_sorted = mat.indices_sorted and columns == list(range(len(columns)))
+    return BCOO.tree_unflatten((sizes, is_sorted, mat.unique_indices), (data, indices))
+
+
+def _transposed(mat: BCOO, axes: Sequence[Any] | None) -> BCOO:
+    order = range(mat.ndim)[::-1] if axes is None else [a % max(mat.ndim, 1) for a in axes]
+    return bcoo_transpose(mat, permutation=tuple(order))
+
+
+OPERATIONS.update(transpose=_transposed, update_layout=bcoo_update_layout,
+                  sum_duplicates=bcoo_sum_duplicates, eliminate_zeros=bcoo_eliminate_zeros,
+                  sort_indices=bcoo_sort_indices)
+publish(globals(), __all__)

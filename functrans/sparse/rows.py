@@ -1,0 +1,50 @@
+"""Compressed rows: numbers of rows from pointers and back, and products by rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from functrans import numpy as fnp
+from functrans.core.dtypes import kind
+from functrans.primitives.sparse import csr_dot_p
+from functrans.typing import Array
+
+__all__ = ["csr_matmul", "csr_matmul_transposed", "pointers", "row_numbers"]
+
+
+def row_numbers(indptr: Array, nse: int) -> Array:
+    """The row of each stored element; the number of rows for padding."""
+    ends = fnp.zeros((nse + 1,), indptr.dtype).at[indptr[1:]].add(
+        1, mode="drop", indices_are_sorted=True)
+    return fnp.cumsum(ends)[:nse].astype(indptr.dtype)
+
+
+def pointers(rows: Array, count: int, dtype: Any) -> Array:
+    """Where each row begins among sorted row numbers, and where the last ends."""
+    found = fnp.zeros((count + 1,), dtype).at[rows + 1].add(
+        1, mode="drop", indices_are_sorted=True, wrap_negative_indices=False)
+    return fnp.cumsum(found).astype(dtype)
+
+
+def csr_matmul(data: Array, indices: Array, indptr: Array, x: Array) -> Array:
+    """Compressed rows times the columns of x, or times a vector."""
+    return _product(data, indices, indptr, x, x.shape[0], False)
+
+
+def csr_matmul_transposed(data: Array, indices: Array, indptr: Array, x: Array,
+                          columns: int) -> Array:
+    """The transpose of compressed rows times the columns of x, or times a vector."""
+    return _product(data, indices, indptr, x, columns, True)
+
+
+def _product(data: Array, indices: Array, indptr: Array, x: Array, columns: int,
+             transpose: bool) -> Array:
+    dtype, index = fnp.result_type(data, x), fnp.result_type(indices, indptr)
+    if kind(dtype) == "b":
+        return _product(data.astype("int32"), indices, indptr, x, columns, transpose) > 0
+    wide = x.astype(dtype).reshape(x.shape[0], -1) if x.size else \
+        fnp.zeros((x.shape[0], math.prod(x.shape[1:])), dtype)
+    out = csr_dot_p.bind(data.astype(dtype), indices.astype(index), indptr.astype(index), wide,
+                         columns=columns, transpose=transpose)
+    return out.reshape(out.shape[0], *x.shape[1:])
