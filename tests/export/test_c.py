@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, ExportError
+from functrans.experimental import sparse
 from functrans.export import to_c
 from functrans.export.c_files import runtime_file
 from functrans.lowering.backend import get_backend
@@ -136,6 +137,20 @@ def test_programs(tmp_path, program):
 @pytest.mark.parametrize("program", FOR_THIS_MACHINE, ids=str)
 def test_programs_for_this_machine(tmp_path, program):
     program.check(computed(tmp_path, program.fun, *program.args, isa="host"), program.expected())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_sparse_matrices(tmp_path, dtype):
+    m = sparse.BCSR.fromdense(np.where(array(9, 7) > 0.3, array(9, 7), 0).astype(dtype))
+
+    def fun(data, w, v):
+        n = m.with_data(data)
+        return [n @ w, v @ n, sparse.grad(lambda n: ((n @ w) ** 2).sum())(n).data]
+
+    values = [np.asarray(m.data), array(7, 2).astype(dtype), array(9).astype(dtype)]
+    outs, expected = computed(tmp_path, fun, *values), fun(*values)
+    for out, right in zip(outs, expected, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-5, atol=1e-5)
 
 
 def test_linear_algebra_of_complex_numbers_names_the_line(tmp_path):
