@@ -38,7 +38,6 @@ struct Rows {
 // body(first, last) over ranges of rows that hold about as many stored elements each.
 template <typename T, typename I, typename Body>
 void over_rows(const Rows<T, I>& a, i64 work, Body&& body) {
-  if (!a.in_order()) return body(0, a.rows);
   const i64 total = a.nse + a.rows;  // rows without elements are work, too
   const auto row_of = [&](i64 place) {
     if (place <= 0) return i64{0};
@@ -155,7 +154,6 @@ template <typename T, typename I>
 void sample(const Rows<T, I>& a, i64 n, const T* y, const T* x, T* out) {
   // elements before the first row and behind the last belong to none
   std::memset(out, 0, a.start(0) * sizeof(T));
-  if (!a.in_order()) std::memset(out, 0, a.nse * sizeof(T));
   const i64 used = a.start(a.rows);
   std::memset(out + used, 0, (a.nse - used) * sizeof(T));
   over_rows(a, n, [&](i64 first, i64 last) {
@@ -181,6 +179,19 @@ void sample(const Rows<T, I>& a, i64 n, const T* y, const T* x, T* out) {
   });
 }
 
+// run(a), where a pointer that is less than one before it is as large as that.
+template <typename T, typename I, typename Run>
+int in_order(Rows<T, I> a, Run&& run) {
+  if (a.in_order()) return run(a);
+  Scratch scratch((a.rows + 1) * static_cast<i64>(sizeof(I)));
+  if (!scratch) return kOutOfMemory;
+  I* pointers = scratch.as<I>();
+  I most = 0;
+  for (i64 i = 0; i <= a.rows; ++i) pointers[i] = most = std::max(most, a.indptr[i]);
+  a.indptr = pointers;
+  return run(a);
+}
+
 template <typename Run>
 int by_types(i64 dtype, i64 wide, Run&& run) {
   if (dtype != kF32 && dtype != kF64) return kUnsupported;
@@ -195,11 +206,13 @@ int csr_dot(i64 dtype, i64 wide, i64 transpose, i64 rows, i64 columns, i64 nse, 
     using I = decltype(index);
     const Rows<T, I> a{rows, columns, nse, static_cast<const T*>(data),
                        static_cast<const I*>(indices), static_cast<const I*>(indptr)};
-    if (transpose) {
-      return multiply_transposed(a, n, static_cast<const T*>(x), static_cast<T*>(out));
-    }
-    multiply(a, n, static_cast<const T*>(x), static_cast<T*>(out));
-    return 0;
+    return in_order(a, [&](const Rows<T, I>& a) {
+      if (transpose) {
+        return multiply_transposed(a, n, static_cast<const T*>(x), static_cast<T*>(out));
+      }
+      multiply(a, n, static_cast<const T*>(x), static_cast<T*>(out));
+      return 0;
+    });
   });
 }
 
@@ -210,8 +223,10 @@ int csr_sample(i64 dtype, i64 wide, i64 rows, i64 columns, i64 nse, i64 n, const
     using I = decltype(index);
     const Rows<T, I> a{rows, columns, nse, nullptr, static_cast<const I*>(indices),
                        static_cast<const I*>(indptr)};
-    sample(a, n, static_cast<const T*>(y), static_cast<const T*>(x), static_cast<T*>(out));
-    return 0;
+    return in_order(a, [&](const Rows<T, I>& a) {
+      sample(a, n, static_cast<const T*>(y), static_cast<const T*>(x), static_cast<T*>(out));
+      return 0;
+    });
   });
 }
 

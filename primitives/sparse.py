@@ -1,7 +1,8 @@
 """Products of matrices of compressed rows, and the elements of a product at their places.
 
 Each is the transpose of the other in one of its operands, so that derivatives of any order are of
-these two. Elements out of bounds, and those that belong to no row, count for nothing.
+these two. Elements out of bounds, and those that belong to no row, count for nothing; a pointer
+that is less than one before it is as large as that.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from functrans.primitives.broadcast import (
     move_axis,
     reduce_sum,
 )
-from functrans.primitives.compare import bitwise_and, ge, lt, where
-from functrans.primitives.cumulative import cumsum
+from functrans.primitives.compare import bitwise_and, clamp, ge, lt, where
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.cumulative import cummax, cumsum
 from functrans.primitives.differentiable import Differentiable, linear
 from functrans.primitives.index import gather, scatter_add
 from functrans.primitives.index_layout import (
@@ -185,8 +187,8 @@ class CsrSample(CompressedRows):
 def stored_elements(indices: NDArray, indptr: NDArray, columns: int
                     ) -> tuple[NDArray, NDArray, NDArray]:
     """The elements that count, with their rows and columns."""
-    pointers = np.clip(indptr.astype(np.int64), 0, len(indices))
-    counts = np.maximum(np.diff(pointers), 0)
+    pointers = np.maximum.accumulate(np.clip(indptr.astype(np.int64), 0, len(indices)))
+    counts = np.diff(pointers)
     row = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
     e = pointers[row] + within
@@ -247,7 +249,10 @@ csr_dot_p, csr_sample_p = CsrDot(), CsrSample()
 def _row_numbers(indices: Any, indptr: Any) -> Any:
     """The row of each stored element; one that does not exist for those of none."""
     nse, rows = indices.shape[0], indptr.shape[0] - 1
+    wide = np.dtype(np.int64 if indptr.dtype.itemsize == 8 else np.int32)
+    indptr = clamp(full((), 0, wide), convert_element_type(indptr, wide), full((), nse, wide))
     numbers = ScatterDimensionNumbers((), (0,), (0,))
+    indptr = cummax(indptr)
     marks = scatter_add(full((nse + 1,), 0, indptr.dtype), reshape(indptr, (rows + 1, 1)),
                         full((rows + 1,), 1, indptr.dtype), numbers, indices_are_sorted=True,
                         mode=GatherScatterMode.FILL_OR_DROP)

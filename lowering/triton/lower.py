@@ -19,7 +19,6 @@ from functrans.lowering.analysis import cost_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.garbage import collector_paused
 from functrans.lowering.memory.aliasing import copies_needed
-from functrans.lowering.passes.compositions import without_compressed_rows
 from functrans.lowering.passes.known_dtypes import FLOAT8
 from functrans.lowering.passes.narrow_numbers import NARROW, in_bytes
 from functrans.lowering.passes.networks.decide import Decision
@@ -104,8 +103,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     if machine_code is not None:
         start_workers(equation_count(jaxpr), gpu is not None)
     with collector_paused():
-        simplified = simplify(in_bytes(without_compressed_rows(jaxpr), IN_BYTES),
-                              decisions=decisions, atomic=True)
+        simplified = simplify(in_bytes(jaxpr, IN_BYTES), decisions=decisions, atomic=True)
     is_compiled = machine_code is not None  # for a GPU, which is here or not
     found = is_there if here else _assumed
     if is_compiled and not found("cublas"):
@@ -213,6 +211,5 @@ class _RetryingWriter:
 def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:
     """A program of named sizes, compiled for each set of them."""
     decisions: list[Decision] = []
-    simplified = simplify(in_bytes(without_compressed_rows(jaxpr), IN_BYTES),
-                          decisions=decisions, atomic=True)
+    simplified = simplify(in_bytes(jaxpr, IN_BYTES), decisions=decisions, atomic=True)
     return SizedExecutable(jaxpr, simplified, decisions, compile_)

@@ -29,6 +29,7 @@ from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.passes.complex_parts import split_complex
+from functrans.lowering.passes.compositions import without_compressed_rows
 from functrans.lowering.passes.indexing import COMBINING_SCATTERS
 from functrans.lowering.passes.interleaved_forms import interleave_forms
 from functrans.lowering.passes.interleaved_products import interleave_products
@@ -141,6 +142,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     on other sizes share, and `specialized` tells what would be faster without. The memory of
     `donated` inputs may become that of outputs.
     """
+    jaxpr = without_compressed_rows(jaxpr)
     shared = _Shared(any_size, choose)
     if not any_size:
         for interleave in (interleave_forms, interleave_products):

@@ -5,7 +5,6 @@ import numpy as np
 import functrans as ft
 from functrans.core.evaluate import interpret
 from functrans.experimental import sparse
-from functrans.lowering.passes.compositions import without_compressed_rows
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
@@ -19,7 +18,7 @@ V, W, C = (rng.normal(size=s).astype("float32") for s in (9, (9, 3), 12))
 def check(fun, *args):
     closed = ft.make_jaxpr(fun)(*args)
     jaxpr = closed.jaxpr.hoist_consts()
-    program = write_program(simplify(without_compressed_rows(jaxpr)))
+    program = write_program(simplify(jaxpr))
     assert not any(isinstance(s, HostStep) for s in program.steps)
     arrays = [*map(np.asarray, closed.consts), *map(np.asarray, ft.tree.leaves(args))]
     for got, expected in zip(InterpretedProgram(program)(arrays), interpret(jaxpr, arrays),

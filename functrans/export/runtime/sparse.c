@@ -5,6 +5,27 @@ typedef struct {
   void *out;
 } ft_compressed;
 
+// Pointers that do not decrease: their running maximum, in memory that the caller frees.
+static const void *ft_in_order(const void *indptr, i64 wide, i64 rows, void **copy) {
+  const int32_t *narrow = (const int32_t *)indptr;
+  const i64 *long_ones = (const i64 *)indptr;
+  int increasing = (wide ? long_ones[0] : (i64)narrow[0]) >= 0;
+  for (i64 i = 0; i < rows; i++) {
+    increasing &= wide ? long_ones[i] <= long_ones[i + 1] : narrow[i] <= narrow[i + 1];
+  }
+  *copy = NULL;
+  if (increasing) return indptr;
+  *copy = malloc((size_t)(rows + 1) * (wide ? 8 : 4));
+  i64 most = 0;
+  for (i64 i = 0; *copy != NULL && i <= rows; i++) {
+    const i64 here = wide ? long_ones[i] : (i64)narrow[i];
+    if (here > most) most = here;
+    if (wide) ((i64 *)*copy)[i] = most;
+    else ((int32_t *)*copy)[i] = (int32_t)most;
+  }
+  return *copy;
+}
+
 static i64 ft_inside(i64 place, i64 nse) { return place < 0 ? 0 : place > nse ? nse : place; }
 
 #define FT_CSR(suffix, T, I) \
@@ -56,12 +77,16 @@ static int ft_lib_csr_dot(i64 type, i64 wide, i64 transpose, i64 rows, i64 colum
   const ft_range bodies[] = {ft_csr_dot_f32_i32, ft_csr_dot_f32_i64, ft_csr_dot_f64_i32,
                              ft_csr_dot_f64_i64};
   const ft_range body = bodies[2 * type + (wide != 0)];
-  if (!transpose) {
+  void *copy;
+  s.indptr = ft_in_order(indptr, wide, rows, &copy);
+  if (s.indptr == NULL) return 2;
+  if (transpose) {
+    memset(out, 0, (size_t)(columns * n * (type == 0 ? 4 : 8)));
+    body(&s, 0, rows);
+  } else {
     ft_parallel(body, &s, rows, 1024);
-    return 0;
   }
-  memset(out, 0, (size_t)(columns * n * (type == 0 ? 4 : 8)));
-  body(&s, 0, rows);
+  free(copy);
   return 0;
 }
 
@@ -71,7 +96,11 @@ static int ft_lib_csr_sample(i64 type, i64 wide, i64 rows, i64 columns, i64 nse,
   ft_compressed s = {0, rows, columns, nse, n, y, indices, indptr, x, out};
   const ft_range bodies[] = {ft_csr_sample_f32_i32, ft_csr_sample_f32_i64, ft_csr_sample_f64_i32,
                              ft_csr_sample_f64_i64};
+  void *copy;
+  s.indptr = ft_in_order(indptr, wide, rows, &copy);
+  if (s.indptr == NULL) return 2;
   memset(out, 0, (size_t)(nse * (type == 0 ? 4 : 8)));
   ft_parallel(bodies[2 * type + (wide != 0)], &s, rows, 1024);
+  free(copy);
   return 0;
 }
