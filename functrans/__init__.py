@@ -126,7 +126,8 @@ __all__ = [
     "per_sample",
     "print_environment_info", "process_count", "process_index", "process_indices", "profile",
     "profiler", "pure_callback", "quantize", "random", "remat", "scipy", "sparse", "stages",
-    "stop_gradient", "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
+    "stop_gradient", "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp",
+    "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
