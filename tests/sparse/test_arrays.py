@@ -29,6 +29,7 @@ def untidy(n_batch=0, n_dense=0, shape=(3, 4), nse=9):
     end = len(shape) - n_dense
     batch, sizes, rest = shape[:n_batch], shape[n_batch:end], shape[end:]
     indices = rng.integers(0, np.array(sizes) + 1, (*batch, nse, len(sizes)), dtype=np.int32)
+    indices[..., :2, :] = 0  # something is inside, and twice
     data = rng.normal(size=(*batch, nse, *rest))
     out = np.zeros(shape)
     for lane in np.ndindex(*batch):
