@@ -16,14 +16,14 @@ from functrans.core.source import user_source
 from functrans.core.tree import NAMESPACE
 from functrans.core.tree_levels import flatten_one_level
 
-__all__ = ["Node", "node_by_name", "node_of", "register_namedtuple_serialization",
+__all__ = ["RegisteredNode", "node_by_name", "node_of", "register_namedtuple_serialization",
            "register_pytree_node_serialization"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Node:
+class RegisteredNode:
     """How instances of a class are taken apart, and made again, with the rest of them as bytes."""
 
     name: str
@@ -31,19 +31,19 @@ class Node:
     make: Callable[[list[Any], bytes], Any]
 
 
-_by_type: Final[dict[type, Node]] = {}
-_by_name: Final[dict[str, Node]] = {}
+_by_type: Final[dict[type, RegisteredNode]] = {}
+_by_name: Final[dict[str, RegisteredNode]] = {}
 
 
-def node_of(cls: type) -> Node | None:
+def node_of(cls: type) -> RegisteredNode | None:
     return _by_type.get(cls)
 
 
-def node_by_name(name: str) -> Node | None:
+def node_by_name(name: str) -> RegisteredNode | None:
     return _by_name.get(name)
 
 
-def _register(nodetype: type, node: Node) -> None:
+def _register(nodetype: type, node: RegisteredNode) -> None:
     if not isinstance(node.name, str) or not node.name:
         raise RegistrationError(f"serialized_name is {node.name!r}, which is no text.",
                                 where=user_source(), fix='serialized_name="my.module.Params"')
@@ -78,7 +78,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
         raise RegistrationError(f"{nodetype!r} is no class of named tuples.", where=user_source(),
                                 fix="register_pytree_node_serialization")
     make: Any = nodetype
-    _register(nodetype, Node(serialized_name, lambda x: (list(x), b""),
+    _register(nodetype, RegisteredNode(serialized_name, lambda x: (list(x), b""),
                              lambda children, _: make(*children)))
     return nodetype
 
@@ -105,6 +105,6 @@ def register_pytree_node_serialization(
         children, aux = flatten_one_level(x)
         return list(children), bytes(serialize_auxdata(aux))
 
-    _register(nodetype, Node(serialized_name, flatten,
+    _register(nodetype, RegisteredNode(serialized_name, flatten,
                              lambda children, data: again(deserialize_auxdata(data), children)))
     return nodetype

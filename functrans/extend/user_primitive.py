@@ -22,8 +22,7 @@ from functrans.core.cost import Cost
 from functrans.core.errors import ArgumentError, CustomRuleError, MissingRuleError, shown
 from functrans.core.evaluate import interpret
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.primitive import HigherOrder, Linear
-from functrans.core.primitive import Primitive as AnyPrimitive
+from functrans.core.primitive import HigherOrder, Linear, Primitive
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer, leaked, run_in
 from functrans.core.tree import known_leaf
@@ -32,7 +31,7 @@ from functrans.transforms.closed import stage_closed
 from functrans.transforms.jit.primitive import jit_p
 from functrans.transforms.tangents import instantiate_aval, tangent_aval
 
-__all__ = ["LoweredFunction", "Primitive", "UndefinedPrimal", "Zero"]
+__all__ = ["LoweredFunction", "UndefinedPrimal", "UserPrimitive", "Zero"]
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
@@ -89,7 +88,7 @@ _HOW: Mapping[str, tuple[str, str]] = {
     "batch": ("batching", "functrans.interpreters.batching.primitive_batchers[p] = rule")}
 
 
-class Primitive(HigherOrder):
+class UserPrimitive(HigherOrder):
     """An operation by the name of `name`; `multiple_results` says that results are a list.
 
     `def_impl` gives what is called on arrays, `def_abstract_eval` the types of the results; the
@@ -97,6 +96,7 @@ class Primitive(HigherOrder):
     that was not given.
 
     >>> import functrans as ft
+    >>> from functrans.extend.core import Primitive
     >>> from functrans.interpreters import ad, mlir
     >>> twice_p = Primitive("twice")
     >>> _ = twice_p.def_abstract_eval(lambda x: x)
@@ -182,7 +182,7 @@ class Primitive(HigherOrder):
     def cost(self, *avals: Any, **params: Any) -> Cost:
         if self._lowerings:
             return super().cost(*avals, **params)
-        return AnyPrimitive.cost(self, *avals, **params)
+        return Primitive.cost(self, *avals, **params)
 
     def called(self, operands: Sequence[Any], /, **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
         return self.program(tuple(map(get_aval, operands)), params), operands

@@ -13,9 +13,8 @@ from typing import Any
 
 from functrans.core.avals import get_aval
 from functrans.core.errors import publish
-from functrans.core.primitive import HigherOrder, Linear
-from functrans.core.primitive import Primitive as AnyPrimitive
-from functrans.extend.user_primitive import Primitive, UndefinedPrimal, Zero
+from functrans.core.primitive import HigherOrder, Linear, Primitive
+from functrans.extend.user_primitive import UndefinedPrimal, UserPrimitive, Zero
 from functrans.interpreters.tables import RuleTable
 from functrans.primitives.base import zeros
 from functrans.primitives.differentiable import add_any as add_jaxvals
@@ -53,7 +52,7 @@ def add_tangents(x: Any, y: Any) -> Any:
     return add_jaxvals(x, y)
 
 
-def _jvp_of_ours(primitive: AnyPrimitive) -> Rule | None:
+def _jvp_of_ours(primitive: Primitive) -> Rule | None:
     if isinstance(primitive, HigherOrder):
         return None
 
@@ -67,7 +66,7 @@ def _jvp_of_ours(primitive: AnyPrimitive) -> Rule | None:
     return rule
 
 
-def _transpose_of_ours(primitive: AnyPrimitive) -> Rule | None:
+def _transpose_of_ours(primitive: Primitive) -> Rule | None:
     if isinstance(primitive, HigherOrder) or primitive.transpose is None:
         return None
 
@@ -90,12 +89,12 @@ primitive_jvps = RuleTable("ad.primitive_jvps", "jvp", _jvp_of_ours)
 primitive_transposes = RuleTable("ad.primitive_transposes", "transpose", _transpose_of_ours)
 
 
-def get_primitive_transpose(p: AnyPrimitive) -> Rule:
+def get_primitive_transpose(p: Primitive) -> Rule:
     """The transpose rule of a primitive; raises MissingRuleError where it has none."""
-    return p.rule("transpose") if isinstance(p, Primitive) else primitive_transposes[p]
+    return p.rule("transpose") if isinstance(p, UserPrimitive) else primitive_transposes[p]
 
 
-def deflinear2(primitive: Primitive, transpose_rule: Rule) -> None:
+def deflinear2(primitive: UserPrimitive, transpose_rule: Rule) -> None:
     """An operation linear in all operands together, with `rule(cotangent, *operands, **params)`.
 
     The rule gives a cotangent for each operand.
@@ -116,12 +115,12 @@ def deflinear2(primitive: Primitive, transpose_rule: Rule) -> None:
     primitive_transposes[primitive] = back
 
 
-def deflinear(primitive: Primitive, transpose_rule: Rule) -> None:
+def deflinear(primitive: UserPrimitive, transpose_rule: Rule) -> None:
     """An operation linear in all operands together, with `rule(cotangent, **params)`."""
     deflinear2(primitive, lambda ct, *operands, **params: transpose_rule(ct, **params))
 
 
-def defjvp(primitive: Primitive, *jvprules: Rule | None) -> None:
+def defjvp(primitive: UserPrimitive, *jvprules: Rule | None) -> None:
     """A rule `rule(tangent, *primals, **params)` for each operand; None where there is none."""
     defjvp2(primitive, *[rule and _without_result(rule) for rule in jvprules])
 
@@ -130,7 +129,7 @@ def _without_result(rule: Rule) -> Rule:
     return lambda t, out, *primals, **params: rule(t, *primals, **params)
 
 
-def defjvp2(primitive: Primitive, *jvprules: Rule | None) -> None:
+def defjvp2(primitive: UserPrimitive, *jvprules: Rule | None) -> None:
     """A rule `rule(tangent, result, *primals, **params)` for each operand, or None."""
     def push(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -142,7 +141,7 @@ def defjvp2(primitive: Primitive, *jvprules: Rule | None) -> None:
     primitive_jvps[primitive] = push
 
 
-def defbilinear(prim: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
+def defbilinear(prim: UserPrimitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
     """An operation linear in each of two operands: rules `rule(cotangent, x, y, **params)`."""
     defjvp(prim, lambda t, x, y, **params: prim.bind(t, y, **params),
            lambda t, x, y, **params: prim.bind(x, t, **params))
@@ -155,7 +154,7 @@ def defbilinear(prim: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
     primitive_transposes[prim] = back
 
 
-def _zeros_of(primitive: Primitive, outs: Any) -> Any:
+def _zeros_of(primitive: UserPrimitive, outs: Any) -> Any:
     if primitive.multiple_results:
         return [Zero.from_primal_value(o) for o in outs]
     return Zero.from_primal_value(outs)

@@ -12,10 +12,9 @@ from typing import Any
 
 from functrans.core.avals import rank
 from functrans.core.errors import ArgumentError, publish
-from functrans.core.primitive import HigherOrder
-from functrans.core.primitive import Primitive as AnyPrimitive
+from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.source import user_source
-from functrans.extend.user_primitive import Primitive
+from functrans.extend.user_primitive import UserPrimitive
 from functrans.interpreters.tables import RuleTable
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis
 from functrans.transforms.batching import BatchTrace, BatchTracer
@@ -29,7 +28,7 @@ Rule = Callable[..., Any]
 not_mapped = None
 
 
-def _batch_of_ours(primitive: AnyPrimitive) -> Rule | None:
+def _batch_of_ours(primitive: Primitive) -> Rule | None:
     if isinstance(primitive, HigherOrder):
         return None
     return lambda operands, axes, **params: primitive.batch(list(operands), list(axes), **params)
@@ -56,7 +55,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: Any, mesh_axis: None = None) -
     return broadcast_batch(x, size) if bdim is None else move_axis(x, bdim, 0)
 
 
-def defvectorized(prim: Primitive) -> None:
+def defvectorized(prim: UserPrimitive) -> None:
     """An operation on each element of operands that are mapped along one and the same axis."""
     def rule(operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
         if len({*axes}) != 1:
@@ -69,7 +68,7 @@ def defvectorized(prim: Primitive) -> None:
     primitive_batchers[prim] = rule
 
 
-def defbroadcasting(prim: Primitive) -> None:
+def defbroadcasting(prim: UserPrimitive) -> None:
     """An operation on each element of operands that broadcast, mapped along any axes."""
     def rule(operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
         most = max(rank(x) - (a is not None) for x, a in zip(operands, axes, strict=True))
@@ -80,7 +79,7 @@ def defbroadcasting(prim: Primitive) -> None:
     primitive_batchers[prim] = rule
 
 
-def defreducer(prim: Primitive) -> None:
+def defreducer(prim: UserPrimitive) -> None:
     """An operation that takes the axes `axes`, a parameter, of its one operand away."""
     def rule(operands: Sequence[Any], mapped: Sequence[int | None], *, axes: Sequence[int],
              **params: Any) -> Any:
@@ -94,7 +93,7 @@ def defreducer(prim: Primitive) -> None:
     primitive_batchers[prim] = rule
 
 
-def _bound(prim: Primitive, operands: Sequence[Any], axis: int | None, params: Any) -> Any:
+def _bound(prim: UserPrimitive, operands: Sequence[Any], axis: int | None, params: Any) -> Any:
     outs = prim.bind(*operands, **params)
     return outs, [axis] * len(outs) if prim.multiple_results else axis
 

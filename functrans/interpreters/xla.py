@@ -6,7 +6,7 @@ from typing import Any
 
 from functrans.core.convert import to_arrays
 from functrans.core.errors import publish
-from functrans.extend.user_primitive import Primitive
+from functrans.extend.user_primitive import UserPrimitive
 
 __all__ = ["apply_primitive"]
 
@@ -18,7 +18,7 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     >>> apply_primitive(ft.lax.sin_p, 0.0).item()
     0.0
     """
-    if isinstance(prim, Primitive):
+    if isinstance(prim, UserPrimitive):
         return prim.compiled(to_arrays(args, prim.name), params)
     return prim.bind(*args, **params)
 

@@ -486,8 +486,10 @@ def _with_rest(w: _ChunkWriter, parts: _Parts, batch: ChunkedAxis, body: Jaxpr,
         for v in parts.results]), strict=True))
     found = []
     for v in parts.stacked:
-        axis = rest[v] or 0
-        if axis == 0:
+        axis = rest[v]
+        if axis is None:  # the same for all lanes
+            found.append(known[v])
+        elif axis == 0:
             found.append(w(concatenate_p, known[v], outs[v], dimension=0))
         else:
             at = [Literal(np.int32(first if n == axis else 0), INDEX) for n in range(v.aval.ndim)]

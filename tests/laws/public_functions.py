@@ -34,9 +34,9 @@ BINARY = alike(
     "nextafter not_equal outer pow power remainder right_shift subtract true_divide vdot", "xx")
 CONVERSIONS = alike(
     "array asarray ascontiguousarray copy atleast_1d atleast_2d atleast_3d bool bool_ complex128 "
-    "complex64 cdouble csingle complex_ double float16 float32 float64 float_ bfloat16 single int8 "
-    "int16 int32 int64 int_ uint uint8 uint16 uint32 uint64 empty_like ones_like zeros_like "
-    "diagflat ravel squeeze transpose permute_dims", "x")
+    "complex32 complex64 cdouble csingle complex_ double float16 float32 float64 float_ bfloat16 "
+    "single int8 int16 int32 int64 int_ uint uint8 uint16 uint32 uint64 empty_like ones_like "
+    "zeros_like diagflat ravel squeeze transpose permute_dims", "x")
 REDUCTIONS = alike(
     "all any amax amin max mean min prod std sum var nanmax nanmean nanmin nanprod nanstd nansum "
     "nanvar count_nonzero ptp median nanmedian", "x", ("m", {"axis": 0}),

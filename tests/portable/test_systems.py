@@ -11,7 +11,7 @@ from tests.c import test_math as math_laws
 from tests.c import test_vectors as laws
 from tests.export.c_programs import PROGRAMS
 from tests.portable.exported import build, run
-from tests.portable.machines import Executable, missing, zig_machines
+from tests.portable.machines import Executable, missing, zig, zig_machines
 
 accuracy = math_laws.accuracy
 pytestmark = pytest.mark.portable
@@ -24,6 +24,7 @@ MAGIC = {"linux": b"\x7fELF", "wasm32": b"\0asm", "macos": b"\xcf\xfa\xed\xfe", 
 @pytest.fixture(autouse=True)
 def tools():
     assert not missing(("qemu-aarch64", "node")), "apt-get install qemu-user nodejs"
+    assert not missing((zig(),)), "pip install 'functrans[compiler]'"
     with np.errstate(all="ignore"):
         yield
 

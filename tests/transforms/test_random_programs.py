@@ -7,7 +7,7 @@ another seed each time.
 import os
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -144,7 +144,13 @@ def test_vmap(program, arrays):
     assert_close(ft.vmap(fun, chunk_size=2)(*batches), loop, 1e-8)
 
 
+# a scan whose factors, which its gradient keeps, are the same for all lanes
+SHARED = (*[programs.Node(0, (0, 0, 0), 0, ())] * 3, programs.Node(267, (0, 0, 0), 0, (
+    programs.Node(13, (0, 0, 0), 0, (programs.Node(0, (0, 0, 0), 0, ()),)),)))
+
+
 @program_and_inputs
+@example(SHARED, [np.array([0.41088506, -0.69063986, -1.37707943])])
 def test_batches_in_chunks(program, arrays):
     """Whatever axis of a batch and of its gradient is cut, the program computes the same."""
     batches = stacked(arrays)

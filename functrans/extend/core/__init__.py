@@ -45,7 +45,7 @@ from functrans.extend.programs import (
     unsafe_get_axis_names_DO_NOT_USE,
     valid_jaxtype,
 )
-from functrans.extend.user_primitive import Primitive
+from functrans.extend.user_primitive import UserPrimitive as Primitive
 
 __all__ = ["ClosedJaxpr", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr",
            "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types",
