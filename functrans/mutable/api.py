@@ -36,11 +36,11 @@ def numpy_code(fun: Callable[..., Any] | None = None, *,
                copy_args: bool = False) -> Callable[..., Any]:
     """A NumPy function that writes into its arrays, as a pure function of functrans arrays.
 
-    Inside of `fun`, of the functions that it calls in the user's own modules, and of lambdas in
-    them, `np` makes arrays that can be written into, with views, `out=`, `+=` and `np.add.at` as in
-    NumPy. Outside nothing changes: results are immutable arrays, and jit, grad, jvp and vmap hold.
-    Default dtypes inside are NumPy's, float64 and int64. Arguments are arrays, or trees of them;
-    numbers stay numbers.
+    Inside of `fun`, of the functions and classes that it calls in the user's own modules, and of
+    lambdas in them, `np` makes arrays that can be written into, with views, `out=`, `+=` and
+    `np.add.at` as in NumPy. Outside nothing changes: results are immutable arrays, and jit, grad,
+    jvp and vmap hold. Default dtypes inside are NumPy's, float64 and int64. Arguments are arrays,
+    or trees of them; numbers stay numbers.
 
     Raises ImmutableArrayError, with the line, where `fun` writes into an argument, which NumPy
     would do for the caller, too; with `copy_args=True` each call has copies of its own. Raises it
@@ -111,7 +111,8 @@ def _called(function: Any, args: Any, kwargs: Any, copy_args: bool) -> Any:
         rebinding = Rebinding(function)
         try:
             args, kwargs = tree.map(argument, (args, kwargs))
-            return tree.map(_result, rebinding.root(function)(*args, **kwargs))
+            result = rebinding.root(function)(*args, **kwargs)
+            return tree.map(_result, rebinding.in_own_classes(result))
         finally:
             rebinding.hand_back()
 

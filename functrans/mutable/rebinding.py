@@ -13,12 +13,14 @@ import inspect
 import math
 import sysconfig
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from functrans import tree
 from functrans.core.convert import to_array
 from functrans.core.errors import is_internal_module
 from functrans.mutable.arrays import new
@@ -89,6 +91,7 @@ class Rebinding:
         self._package = module.partition(".")[0]
         self._done: dict[int, tuple[Any, Any]] = {}  # by identity, with the object that has it
         self._globals: dict[int, _Globals] = {}
+        self._twins: dict[type, type] = {}
 
     def root(self, function: Any) -> Any:
         """The function of the call itself, wherever it is from."""
@@ -144,7 +147,58 @@ class Rebinding:
                 isinstance(value, type) and value in _CLASSES):
             return in_namespace(value) if _in_numpy(getattr(value, "__module__", None)) else \
                 self._of_math(value)
+        if isinstance(value, type):
+            return self._class(value)
         return value
+
+    def _class(self, cls: type) -> type:
+        """A subclass of a user's class, whose methods are made anew; the class itself where none
+        of its methods and bases finds anything that is translated.
+
+        It comes before the class, and before it the subclasses of the bases: `super()` in a
+        method of the class, which looks behind the class, finds those. What is an instance of the
+        class is one of the subclass.
+        """
+        file = getattr(inspect.getmodule(cls), "__file__", None) or "/"
+        if not self._is_users(cls.__module__, file) or issubclass(cls, (Enum, BaseException)):
+            return cls
+        bases = [new for base in cls.__bases__ if (new := self.translate(base)) is not base]
+        if id(cls) in self._done:  # a base names its subclass
+            return cast(type, self._done[id(cls)][1])
+        twin = _subclass(cls, bases)
+        self._done[id(cls)] = (cls, twin)  # methods name their own class
+        found = {name: self._member(value) for name, value in vars(cls).items()
+                 if self._finds_more(value)}
+        for name, member in found.items():
+            setattr(twin, name, member)
+            if isinstance(member, functools.cached_property):
+                member.__set_name__(twin, name)
+        if not bases and not found:
+            self._done[id(cls)] = (cls, cls)
+            return cls
+        self._twins[twin] = cls
+        return twin
+
+    def _finds_more(self, member: Any) -> bool:
+        """Whether a member of a class names something that is translated."""
+        function = _function_of(member)
+        if function is None:
+            return False
+        names = function.__globals__
+        return any(self.translate(names[name]) is not names[name]
+                   for name in _names(function.__code__) if name in names) or any(
+            self.translate(value) is not value for value in (
+                *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+
+    def _member(self, member: Any) -> Any:
+        if isinstance(member, FunctionType):
+            return self.function(member)
+        if isinstance(member, property):
+            return property(*(part and self._member(part)
+                              for part in (member.fget, member.fset, member.fdel)))
+        if isinstance(member, functools.cached_property):
+            return functools.cached_property(self._member(member.func))
+        return type(member)(self._member(member.__func__))
 
     def _of_math(self, value: Any) -> Any:
         """A function of `math` by its name alone."""
@@ -199,6 +253,13 @@ class Rebinding:
             return new_cell if users or _in_numpy(content.__module__) else old
         return old if self.translate(content) is content else new_cell
 
+    def in_own_classes(self, result: Any) -> Any:
+        """The result, its objects of the user's own classes again, and trees if those are."""
+        while twins := [leaf for leaf in tree.leaves(result) if type(leaf) in self._twins]:
+            for leaf in twins:
+                leaf.__class__ = self._twins[type(leaf)]
+        return result
+
     def import_module(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """`import name` inside of the function."""
         return self.translate(__import__(name, *args, **kwargs))
@@ -207,6 +268,51 @@ class Rebinding:
         """End: global variables that were assigned are the module's."""
         for names in self._globals.values():
             names.hand_back()
+
+
+_STANDS_FOR = "__functrans_stands_for__"
+
+
+def _subclass(cls: type, bases: list[type]) -> type:
+    """An empty subclass of which every instance of the class is one."""
+    return _checking(type(cls))(cls.__name__, (cls, *bases), {
+        "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__, _STANDS_FOR: cls})
+
+
+@functools.lru_cache(maxsize=256)
+def _checking(kind: Any) -> Callable[..., type]:
+    """A metaclass under which a class asks for instances of the class that it stands for."""
+    def has_instance(cls: type, x: Any) -> bool:
+        own = vars(cls).get(_STANDS_FOR)
+        return kind.__instancecheck__(cls, x) if own is None else isinstance(x, own)
+
+    def has_subclass(cls: type, other: type) -> bool:
+        own = vars(cls).get(_STANDS_FOR)
+        return kind.__subclasscheck__(cls, other) if own is None else issubclass(other, own)
+
+    # one of `type` under all of them: a class and its bases may have metaclasses of two kinds
+    bases = (kind,) if kind is type else (kind, _checking(type))
+    return type(kind.__name__, bases, {
+        "__instancecheck__": has_instance, "__subclasscheck__": has_subclass})
+
+
+def _function_of(member: Any) -> FunctionType | None:
+    """The Python function of a method, a property, a static or class method."""
+    if isinstance(member, (staticmethod, classmethod)):
+        member = member.__func__
+    elif isinstance(member, property):
+        member = member.fget
+    elif isinstance(member, functools.cached_property):
+        member = member.func
+    return member if isinstance(member, FunctionType) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _names(code: CodeType) -> frozenset[str]:
+    """Names that a function and the functions within it use."""
+    return frozenset(code.co_names).union(*(
+        _names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
 @functools.lru_cache(maxsize=256)

@@ -231,8 +231,56 @@ def types(x):
             np.ones(2, "f4"), np.float32(2) * x, x.sum(dtype=np.float32), np.mean(x, dtype=float))
 
 
+class Moments:
+    def __init__(self, n):
+        self.first = np.zeros(n)
+
+    def seen(self, x):
+        self.first[:2] += x
+        return self
+
+    @property
+    def total(self):
+        return np.sum(self.first)
+
+    @staticmethod
+    def of(n):
+        return TwoMoments(n)
+
+
+@ft.tree_util.register_pytree_node_class
+class TwoMoments(Moments):
+    def __init__(self, n):
+        super().__init__(n)
+        self.second = np.ones(n)
+
+    def seen(self, x):
+        super().seen(x)
+        self.second[1:] *= x
+        return self
+
+    @functools.cached_property
+    def both(self):
+        return np.concatenate([self.first, self.second])
+
+    def tree_flatten(self):
+        return (self.first, self.second), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        new = cls.__new__(cls)
+        new.first, new.second = children
+        return new
+
+
+def classes(x):
+    made = [TwoMoments(3).seen(x[0, :2]), Moments.of(3).seen(x[1, :2])]
+    assert all(type(m).__name__ == "TwoMoments" and isinstance(m, Moments) for m in made)
+    return [m.both * m.total for m in made], made
+
+
 TABLE_OF = [aliases, zero_dimensional, outs, at, others, dtypes, masks, gathered, layouts, stacked,
-            functions, numbers, types]
+            functions, numbers, types, classes]
 
 
 def same(got, wanted):
