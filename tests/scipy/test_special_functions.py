@@ -123,8 +123,9 @@ def test_second_derivatives(name):
 def test_edges():
     inf, nan = np.inf, np.nan
     for name, argument, value in [
-            ("expi", -inf, -0.0), ("expi", inf, inf), ("expi", 0.0, -inf), ("exp1", 0.0, inf),
-            ("erfcx", -inf, inf), ("erfcx", inf, 0.0), ("dawsn", inf, 0.0), ("dawsn", -0.0, -0.0),
+            ("expi", -inf, -0.0), ("expi", inf, inf), ("expi", 1e5, inf), ("expi", 0.0, -inf),
+            ("exp1", 0.0, inf), ("erfcx", -inf, inf), ("erfcx", inf, 0.0),
+            ("dawsn", inf, 0.0), ("dawsn", -0.0, -0.0),
             ("k0", 0.0, inf), ("k1", -1.0, nan), ("y0", 0.0, -inf), ("j0", inf, 0.0),
             ("lambertw", -1.0, nan), ("lambertw", 0.0, 0.0), ("lambertw", inf, inf),
             ("ellipk", 1.0, inf), ("ellipk", 2.0, nan), ("spence", 0.0, np.pi**2 / 6),

@@ -93,8 +93,8 @@ def expn(n: Array, x: Array) -> Array:
 @partials(lambda out, x: lax.exp(x) / x)
 def _expi(x: Array) -> Array:
     far = x > 40.0
-    inverse = 1.0 / fnp.where(far, fnp.minimum(x, 1e300), 40.0)
-    tail = fnp.minimum(fnp.where(far, x, 40.0), 720.0)
+    tail = fnp.minimum(fnp.where(far, x, 40.0), 720.0)  # Ei(717) is infinite
+    inverse = 1.0 / tail
     large = lax.exp(0.5 * tail) * (lax.exp(0.5 * tail) * inverse
                                    * polynomial(inverse, _EI_FAR))
     near = (x > 0) & ~far
