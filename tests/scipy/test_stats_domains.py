@@ -51,3 +51,32 @@ def test_gradients_outside_of_the_domain_stay_there(distribution):
     both = ft.grad(lambda *xs: ft.numpy.nansum(fun(*xs)), tuple(range(len(args))))(*args)
     for one, two in zip(alone, both, strict=True):
         np.testing.assert_allclose(np.asarray(two)[0], np.asarray(one)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name, shapes", [
+    ("cosine", ()), ("exponnorm", (1.4,)), ("gumbel_l", ()), ("invgauss", (0.7,)), ("t", (3.2,))])
+def test_far_quantiles_invert_the_tails(name, shapes):
+    family = getattr(stats, name)
+    q = np.array([0.6, 1e-3, 1e-8, 1e-15])
+    np.testing.assert_allclose(np.asarray(family.sf(family.isf(q, *shapes), *shapes)), q, rtol=1e-7)
+    np.testing.assert_allclose(np.asarray(family.cdf(family.ppf(q, *shapes), *shapes)), q,
+                               rtol=1e-7)
+
+
+def test_upper_quantiles_on_the_circle():
+    q = np.array([0.6, 1e-3, 1e-8])
+    np.testing.assert_allclose(np.asarray(stats.vonmises.isf(q, 1.3)),
+                               -np.asarray(stats.vonmises.ppf(q, 1.3)), rtol=1e-9)
+
+
+def test_the_tail_of_the_inverse_gaussian_has_digits():
+    """The two terms cancel; the figure is SciPy's."""
+    tail = stats.invgauss.logsf(np.float64(1000.0), 0.7)
+    assert float(tail) == pytest.approx(-1030.2823329943171)
+
+
+def test_the_sum_of_a_logarithmic_series_does_not_run_to_its_argument():
+    k = np.array([1.0, 7.0, 1e3, 1e8])
+    tail = [sum(0.4**j / j for j in range(int(n) + 1, int(n) + 60)) / -np.log(0.6) for n in k]
+    np.testing.assert_allclose(np.asarray(stats.logser.sf(k, 0.4)), tail, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(stats.logser.cdf(k, 0.4)), 1 - np.array(tail), rtol=1e-14)

@@ -194,7 +194,9 @@ class Continuous(Distribution):
         return numeric_quantile(self, q, shapes, upper=False)
 
     def upper_quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
-        return self.quantile(1.0 - q, *shapes)
+        if type(self).quantile is Continuous.quantile:
+            return numeric_quantile(self, q, shapes, upper=True)
+        return self.quantile(1.0 - q, *shapes)  # a formula on a bounded support
 
     def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
         """Standard random numbers of the shape and dtype of `like`."""

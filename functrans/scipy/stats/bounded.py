@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from functrans import lax, random
 from functrans import numpy as fnp
 from functrans.scipy import special
-from functrans.scipy.special.common import HALF_LOG_2PI
+from functrans.scipy.special.common import HALF_LOG_2PI, polynomial
 from functrans.scipy.special.densities import beta_log_density
 from functrans.scipy.stats.base import Continuous
 from functrans.typing import Array
@@ -377,6 +377,10 @@ class Semicircular(Continuous):
         return math.log(math.pi) - 0.5
 
 
+# (v - sin v) / v^3 in powers of v^2
+_WITHOUT_SINE: Final = [(-1) ** k / math.factorial(2 * k + 3) for k in range(10)]
+
+
 class Cosine(Continuous):
     """The raised cosine distribution on [-pi, pi].
 
@@ -391,7 +395,15 @@ class Cosine(Continuous):
         return math.log(1 / math.pi) + 2.0 * lax.log(lax.abs(lax.cos(0.5 * z)))
 
     def below(self, z: Array) -> Array:
-        return (math.pi + z + lax.sin(z)) / (2 * math.pi)
+        # v + sin(v - pi) = v - sin(v) by its series where the two cancel
+        v = math.pi + z
+        near = v < 1.0
+        square = fnp.where(near, v * v, 0.0)
+        cubic = v * square * polynomial(square, _WITHOUT_SINE)
+        return fnp.where(near, cubic, v + lax.sin(z)) / (2 * math.pi)
+
+    def above(self, z: Array) -> Array:
+        return self.below(-z)
 
     def expected(self) -> float:
         return 0.0

@@ -401,10 +401,10 @@ class DLaplace(Discrete):
         return fnp.zeros_like(a)
 
 
-class LogSer(Summed):
+class LogSer(Discrete):
     """The logarithmic series distribution of parameter p, on k >= 1.
 
-    Its distribution function is a sum of probabilities.
+    Its upper tail is a sum of probabilities, of 37 / (1 - p) at most.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.logser.pmf(1, 0.5)), 4)
@@ -422,8 +422,18 @@ class LogSer(Summed):
     def log_probability(self, k: Array, p: Array) -> Array:
         return k * lax.log(p) - lax.log(k) - lax.log(-lax.log1p(-p))
 
+    def below(self, k: Array, p: Array) -> Array:
+        return 1.0 - self.above(k, p)
+
     def above(self, k: Array, p: Array) -> Array:
-        return 1.0 - self.below(k, p)
+        first = lax.exp(self.log_probability(k + 1.0, p))
+
+        def step(i: Any, at: Array, term: Array, total: Array) -> tuple[Array, Array, Array]:
+            term = term * p * (at / (at + 1.0))
+            return at + 1.0, term, total + term
+
+        return loop(step, (k + 1.0, first, first),
+                    lambda at, term, total: term > 1e-17 * total, 1_000_000)[2]
 
     def expected(self, p: Array) -> Array:
         return -p / ((1.0 - p) * lax.log1p(-p))

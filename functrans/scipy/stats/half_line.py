@@ -531,18 +531,22 @@ class InvGauss(HalfLine):
         value = -HALF_LOG_2PI - 1.5 * lax.log(safe) - 0.5 * ((safe - mu) / mu) ** 2 / safe
         return fnp.where(some, value, -math.inf)
 
-    def _two(self, z: Array, mu: Array) -> tuple[Array, Array, Array]:
+    def _parts(self, z: Array, mu: Array) -> tuple[Array, Array]:
+        """The standard score, and the logarithm of what the normal distribution lacks."""
         root = lax.rsqrt(z)
-        second = lax.exp(2.0 / mu + special.log_ndtr(-root * (z + mu) / mu))
-        return root * (z - mu) / mu, second, root
+        return root * (z - mu) / mu, 2.0 / mu + special.log_ndtr(-root * (z + mu) / mu)
 
     def below(self, z: Array, mu: Array) -> Array:
-        first, second, _ = self._two(z, mu)
-        return special.ndtr(first) + second
+        score, rest = self._parts(z, mu)
+        return special.ndtr(score) + lax.exp(rest)
 
     def above(self, z: Array, mu: Array) -> Array:
-        first, second, _ = self._two(z, mu)
-        return special.ndtr(-first) - second
+        return lax.exp(self.log_above(z, mu))
+
+    def log_above(self, z: Array, mu: Array) -> Array:
+        score, rest = self._parts(z, mu)
+        normal = special.log_ndtr(-score)
+        return normal + lax.log1p(-lax.exp(rest - normal))
 
     def expected(self, mu: Array) -> Array:
         return mu

@@ -26,24 +26,27 @@ class _Family(Protocol):
 
     def below(self, z: Array, *shapes: Array) -> Array: ...
 
-    def above(self, z: Array, *shapes: Array) -> Array: ...
+    def log_below(self, z: Array, *shapes: Array) -> Array: ...
+
+    def log_above(self, z: Array, *shapes: Array) -> Array: ...
 
 
 def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: bool) -> Array:
-    """z with below(z) = q for q in (0, 1), by Newton's method on the smaller tail's logarithm.
+    """z with below(z) = q, of `upper` with above(z) = q, for q in (0, 1).
 
-    Computed in float64; its derivatives are those of the implicit function.
+    By Newton's method on the logarithm of the smaller tail, in float64; its derivatives are those
+    of the implicit function.
     """
     def found(p: Array, *rest: Array) -> Array:
-        low, high = family.support(*rest)
-        low, high = _bracket(family, p, rest, low, high)
-        lower = p <= 0.5
-        goal = lax.log(fnp.where(lower, p, 1.0 - p))
+        low, high = _bracket(family, p, rest, upper)
+        small = p <= 0.5
+        goal = lax.log(fnp.where(small, p, 1.0 - p))
+        lower = small != upper
 
         def miss(z: Array) -> tuple[Array, Array]:
-            value = fnp.where(lower, family.below(z, *rest), family.above(z, *rest))
-            off = lax.log(value) - goal
-            return fnp.where(lower, off, -off), lax.exp(family.log_density(z, *rest)) / value
+            tail = fnp.where(lower, family.log_below(z, *rest), family.log_above(z, *rest))
+            off = tail - goal
+            return fnp.where(lower, off, -off), lax.exp(family.log_density(z, *rest) - tail)
 
         return increasing_root(miss, low, high, 0.5 * (low + high))
 
@@ -52,20 +55,30 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
         return lambda out, p, *rest: -moved(None, out, *rest) * lax.exp(
             -family.log_density(out, *rest))
 
-    rules = [lambda out, p, *rest: lax.exp(-family.log_density(out, *rest)),
+    sign = -1.0 if upper else 1.0
+    rules = [lambda out, p, *rest: sign * lax.exp(-family.log_density(out, *rest)),
              *(slope(i + 1) for i in range(len(shapes)))]
     double = [x.astype(np.float64) for x in (q, *shapes)]
     out: Array = partials(*rules)(found)(*double)
     return out.astype(q.dtype)
 
 
-def _bracket(family: _Family, p: Array, shapes: Sequence[Array], low: Any, high: Any
+def _bracket(family: _Family, p: Array, shapes: Sequence[Array], upper: bool
              ) -> tuple[Array, Array]:
     """Points between which the quantile is: the ends of the support, or by doubling from 1."""
-    bottom, top = (fnp.zeros_like(p) + v for v in (low, high))
+    bottom, top = (fnp.zeros_like(p) + v for v in family.support(*shapes))
     open_low, open_high = bottom == -math.inf, top == math.inf
     least = fnp.where(open_low, fnp.where(open_high, 0.0, top), bottom)
     most = fnp.where(open_high, fnp.where(open_low, 0.0, bottom), top)
+    middle = 0.5 * (least + most)
+
+    goal = lax.log(p)
+
+    def is_left(z: Array) -> Array:
+        return family.log_above(z, *shapes) > goal if upper else family.log_below(z, *shapes) < goal
+
+    def is_right(z: Array) -> Array:
+        return family.log_above(z, *shapes) < goal if upper else family.log_below(z, *shapes) > goal
 
     def down(k: Any, z: Array, step: Array) -> tuple[Array, Array]:
         return z - step, 2.0 * step
@@ -75,11 +88,9 @@ def _bracket(family: _Family, p: Array, shapes: Sequence[Array], low: Any, high:
 
     one = fnp.ones_like(p)
     left, _ = loop(down, (fnp.where(open_low, least - 1.0, least), one), lambda z, s: (
-        open_low & (family.below(fnp.where(open_low, z, 0.5 * (least + most)), *shapes) > p)),
-        _DOUBLINGS)
+        open_low & is_right(fnp.where(open_low, z, middle))), _DOUBLINGS)
     right, _ = loop(up, (fnp.where(open_high, most + 1.0, most), one), lambda z, s: (
-        open_high & (family.below(fnp.where(open_high, z, 0.5 * (least + most)), *shapes) < p)),
-        _DOUBLINGS)
+        open_high & is_left(fnp.where(open_high, z, middle))), _DOUBLINGS)
     return left, right
 
 
