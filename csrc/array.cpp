@@ -47,7 +47,11 @@ void array_dealloc(PyObject* self) {
   if (array->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(array->np);
   Py_XDECREF(array->aval);
-  if (on_device(array)) release_buffer(buffer_of(array));
+  if (is_sharded(array)) {
+    Py_CLEAR(shards_of(array));
+  } else if (on_device(array)) {
+    release_buffer(buffer_of(array));
+  }
   if (PyType_IS_GC(type)) --collected_instances;
   type->tp_free(self);
   Py_DECREF(type);
@@ -216,7 +220,9 @@ PyArrayObject* take_data(ArrayObject* array) {
   if (rest == nullptr) return nullptr;
   array->loop_type = kDonated;
   array->c_contiguous = false;
-  if (on_device(array)) {
+  if (is_sharded(array)) {
+    Py_CLEAR(shards_of(array));
+  } else if (on_device(array)) {
     release_buffer(std::exchange(reinterpret_cast<DeviceArrayObject*>(array)->buffer, nullptr));
   }
   return std::exchange(array->np, rest);
@@ -241,11 +247,53 @@ PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
   return reinterpret_cast<PyObject*>(object);
 }
 
+PyObject* wrap_shards(PyArrayObject* np, bool weak_type, PyObject* shards) {
+  auto* object = static_cast<ShardedArrayObject*>(PyObject_Malloc(sizeof(ShardedArrayObject)));
+  if (object == nullptr) {
+    Py_DECREF(np);
+    return PyErr_NoMemory();
+  }
+  PyObject_Init(reinterpret_cast<PyObject*>(object), array_type);
+  object->array.np = np;
+  object->array.aval = object->array.weakrefs = nullptr;
+  object->array.loop_type = kOnDevice;
+  object->array.weak_type = weak_type;
+  object->array.c_contiguous = false;
+  object->array.place = kSharded;
+  object->shards = Py_NewRef(shards);
+  return reinterpret_cast<PyObject*>(object);
+}
+
+// sharded_array(shape, dtype, weak_type, shards): an Array whose data `shards.gather()` gives.
+PyObject* sharded_array(PyObject*, PyObject* args) {
+  PyObject *shape, *shards;
+  PyArray_Descr* descr = nullptr;
+  int weak = 0;
+  if (!PyArg_ParseTuple(args, "OO&pO:sharded_array", &shape, PyArray_DescrConverter, &descr, &weak,
+                        &shards)) {
+    return nullptr;
+  }
+  const Ref held(reinterpret_cast<PyObject*>(descr));
+  PyArray_Dims dims{nullptr, 0};
+  if (!PyArray_IntpConverter(shape, &dims)) return nullptr;
+  PyArrayObject* np = shape_only(descr, dims.len, dims.ptr);
+  PyDimMem_FREE(dims.ptr);
+  return np == nullptr ? nullptr : wrap_shards(np, weak != 0, shards);
+}
+
+// get_shards(x): what was given to sharded_array; None of another object, and of a donated array.
+PyObject* get_shards(PyObject*, PyObject* object) {
+  if (!is_array(object) || !is_sharded(as_array(object))) Py_RETURN_NONE;
+  PyObject* shards = shards_of(as_array(object));
+  return Py_NewRef(shards == nullptr ? Py_None : shards);
+}
+
 PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place) {
   Py_INCREF(array->np);
   const bool device = on_device(array);
   PyObject* object =
-      device ? wrap_buffer(array->np, weak_type, place, retain_buffer(buffer_of(array)))
+      device && is_sharded(array) ? wrap_shards(array->np, weak_type, shards_of(array))
+      : device ? wrap_buffer(array->np, weak_type, place, retain_buffer(buffer_of(array)))
              : wrap_ndarray(array->np, weak_type);
   if (object == nullptr) return nullptr;
   ArrayObject* other = as_array(object);

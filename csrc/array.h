@@ -30,10 +30,17 @@ struct DeviceArrayObject {
   cuda::DeviceBuffer* buffer;  // null when donated
 };
 
+// An Array whose place is a mesh of devices: its shards and their sharding are a Python object.
+struct ShardedArrayObject {
+  ArrayObject array;
+  PyObject* shards;  // owned; null when donated
+};
+
 constexpr std::int16_t kDonated = -2;
 constexpr std::int16_t kOnDevice = -3;
 constexpr std::uint8_t kAnywhere = 0;    // on the CPU, because nobody said where
 constexpr std::uint8_t kPutOnCpu = 127;  // by device_put
+constexpr std::uint8_t kSharded = 126;   // in shards, on the devices that these name
 
 extern PyTypeObject* array_base_type;  // ArrayBase
 extern PyTypeObject* array_type;       // what results are instances of; ArrayBase until registered
@@ -54,10 +61,19 @@ inline bool has_data(ArrayObject* array) {
 inline bool has_device_place(const ArrayObject* array) {
   return array->place != kAnywhere && array->place != kPutOnCpu;
 }
-inline cuda::DeviceBuffer* buffer_of(ArrayObject* array) {
-  return has_device_place(array) ? reinterpret_cast<DeviceArrayObject*>(array)->buffer : nullptr;
+inline bool is_sharded(const ArrayObject* array) { return array->place == kSharded; }
+inline PyObject*& shards_of(ArrayObject* array) {
+  return reinterpret_cast<ShardedArrayObject*>(array)->shards;
 }
-inline bool on_device(ArrayObject* array) { return buffer_of(array) != nullptr; }
+inline cuda::DeviceBuffer* buffer_of(ArrayObject* array) {
+  return has_device_place(array) && !is_sharded(array)
+             ? reinterpret_cast<DeviceArrayObject*>(array)->buffer
+             : nullptr;
+}
+// Whether the data is elsewhere than in the memory that NumPy sees.
+inline bool on_device(ArrayObject* array) {
+  return is_sharded(array) ? shards_of(array) != nullptr : buffer_of(array) != nullptr;
+}
 void release_buffer(cuda::DeviceBuffer* buffer) noexcept;
 cuda::DeviceBuffer* retain_buffer(cuda::DeviceBuffer* buffer) noexcept;
 // An ndarray that has a shape and a dtype and no data: all elements are one static zero.
@@ -65,6 +81,10 @@ PyArrayObject* shape_only(PyArray_Descr* descr, int ndim, const npy_intp* dims);
 // An Array on a device; takes over `np`, which has the shape, and one reference to the buffer.
 PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
                       cuda::DeviceBuffer* buffer);
+// An Array in shards; takes over `np`, which has the shape, and borrows the shards.
+PyObject* wrap_shards(PyArrayObject* np, bool weak_type, PyObject* shards);
+PyObject* sharded_array(PyObject*, PyObject* args);
+PyObject* get_shards(PyObject*, PyObject* object);
 // The same data with another weak_type and place, without a copy.
 PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place);
 // Keeps the data where it is, also if the array is donated before this reference ends.

@@ -114,7 +114,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
     return nullptr;
   }
   if (!has_numbers(self)) return nullptr;
-  if (on_device(as_array(self))) return device_dlpack(self, args, kwnames);
+  if (buffer_of(as_array(self)) != nullptr) return device_dlpack(self, args, kwnames);
   // NumPy refuses to export read-only memory to consumers that cannot be told so (before
   // DLPack 1.0).
   bool versioned = false;

@@ -16,6 +16,7 @@
 #include "library_functions.h"
 #include "linear_tape.h"
 #include "program.h"
+#include "rendezvous.h"
 #include "signature.h"
 #include "special_ufuncs.h"
 #include "threads.h"
@@ -95,6 +96,12 @@ PyObject* set_num_threads(PyObject*, PyObject* count) {
 
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(thread_count()); }
 
+PyObject* set_thread_share_of_thread(PyObject*, PyObject* count) {
+  const long threads = PyLong_AsLong(count);
+  if (threads == -1 && PyErr_Occurred()) return nullptr;
+  return PyLong_FromLong(set_thread_share(static_cast<int>(std::clamp(threads, 0L, 512L))));
+}
+
 // set_thread_layer(name): "functrans" or "openmp"; ImportError where there is no OpenMP.
 PyObject* set_thread_layer_by_name(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
@@ -146,6 +153,11 @@ PyMethodDef functions[] = {
      "set_num_threads(n): how many threads one program uses; None for one per CPU."},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads(): how many threads one program uses."},
+    {"set_thread_share", set_thread_share_of_thread, METH_O,
+     "set_thread_share(n): the most threads of loops of this thread; 0 for all. Returns the last."},
+    {"sharded_array", sharded_array, METH_VARARGS,
+     "sharded_array(shape, dtype, weak_type, shards): an Array whose data shards.gather() gives."},
+    {"get_shards", get_shards, METH_O, "get_shards(x): those of a sharded Array, else None."},
     {"set_thread_layer", set_thread_layer_by_name, METH_O,
      "set_thread_layer(name): whose threads programs use, 'functrans' or 'openmp'."},
     {"get_thread_layer", get_thread_layer, METH_NOARGS,
@@ -198,7 +210,7 @@ PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
   if (!import_numpy() || !init_allocator() || !init_key_dtypes(m.ptr()) || !init_array(m.ptr()) ||
-      !init_eager_op(m.ptr()) || !init_special(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
+      !init_eager_op(m.ptr()) || !init_special(m.ptr()) || !init_rendezvous(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
       !init_jit_function(m.ptr()) || !cuda::init_cuda(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }

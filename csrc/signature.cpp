@@ -128,6 +128,14 @@ bool Signature::add_leaf(PyObject* leaf) {
     // one byte: the place has seven bits
     head = word(tag_array, static_cast<std::uint64_t>(as_array(leaf)->weak_type) |
                                static_cast<std::uint64_t>(as_array(leaf)->place) << 1);
+    if (is_sharded(as_array(leaf))) {
+      PyObject* shards = shards_of(as_array(leaf));
+      Ref sharding(shards == nullptr ? nullptr : PyObject_GetAttrString(shards, "sharding"));
+      if (!sharding || add_static(sharding.get()) != Flattened::ok) {
+        PyErr_Clear();
+        return false;
+      }
+    }
   } else if (type == &PyFloat_Type) {
     words.push_back(tag_float);
   } else if (type == &PyLong_Type) {

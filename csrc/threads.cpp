@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -284,6 +285,7 @@ void start_threads(int wanted) {
 }
 
 std::atomic<ThreadLayer> layer{ThreadLayer::kOwn};
+thread_local int share_of_thread = 0;
 
 // --- how many
 
@@ -361,6 +363,7 @@ std::int64_t library_thread_count() { return thread_count(); }
 }  // namespace
 
 int thread_count() noexcept {
+  if (share_of_thread > 0) return share_of_thread;
   int count = pool.count.load(std::memory_order_relaxed);
   if (count == 0) {
     count = available_cpus();
@@ -368,6 +371,8 @@ int thread_count() noexcept {
   }
   return count;
 }
+
+int set_thread_share(int count) noexcept { return std::exchange(share_of_thread, count); }
 
 void set_thread_count(int count) noexcept {
   pool.count.store(std::clamp(count, 0, kMaxThreads), std::memory_order_relaxed);

@@ -29,6 +29,10 @@ enum class ThreadLayer { kOwn, kOpenMP };
 ThreadLayer thread_layer() noexcept;
 void set_thread_layer(ThreadLayer wanted) noexcept;
 
+// The most threads that loops of this thread use, as one of several programs that run side by side;
+// 0 for as many as there are. Returns what held before.
+int set_thread_share(int count) noexcept;
+
 bool init_threads();  // once at import; false with an exception set
 
 }  // namespace functrans

@@ -101,6 +101,7 @@ PyObject* reshape_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
   if (nargs != 2 || !is_exact_array(args[0])) return not_implemented();
   ArrayObject* x = as_array(args[0]);
+  if (is_sharded(x)) return not_implemented();
   const int ndim = read_ints(args[1], shape);
   if (ndim < 0 || !(on_device(x) || x->c_contiguous)) return not_implemented();
   npy_intp step = PyArray_ITEMSIZE(x->np);

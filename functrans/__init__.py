@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         quantize,
         random,
         scipy,
+        sharding,
         sparse,
         stages,
         test_util,
@@ -112,22 +113,22 @@ __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "ad_checkpoint", "block_until_ready", "check",
     "check_shapes", "check_tracer_leaks", "checked", "checking_leaks", "checkpoint",
     "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config", "core",
-    "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp", "debug",
-    "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
-    "default_dtypes", "default_matmul_precision", "default_prng_impl", "device_count", "device_get",
-    "device_put", "devices", "dim", "disable_jit", "dlpack", "draw", "dtypes", "effects_barrier",
-    "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
-    "explain_retrace", "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "grad",
-    "hessian", "host_count", "host_id", "host_ids", "hvp", "image", "interpreters", "io_callback",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
-    "local_device_count", "local_devices", "lower", "make_array_from_callback",
-    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr",
-    "mixed_precision", "named_call", "named_scope", "nn", "numpy", "numpy_code", "ops", "optim",
-    "per_sample",
+    "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp",
+    "debug", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "default_dtypes", "default_matmul_precision", "default_prng_impl", "device_count",
+    "device_get", "device_put", "devices", "dim", "disable_jit", "dlpack", "draw", "dtypes",
+    "effects_barrier", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
+    "experimental", "explain", "explain_retrace", "export", "extend", "flatten_util", "float0",
+    "fwd_and_bwd", "grad", "hessian", "host_count", "host_id", "host_ids", "hvp", "image",
+    "interpreters", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
+    "linear_transpose", "linearize", "local_device_count", "local_devices", "lower",
+    "make_array_from_callback", "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "mixed_precision",
+    "named_call", "named_scope", "nn", "numpy", "numpy_code", "ops", "optim", "per_sample",
     "print_environment_info", "process_count", "process_index", "process_indices", "profile",
-    "profiler", "pure_callback", "quantize", "random", "remat", "scipy", "sparse", "stages",
-    "stop_gradient", "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp",
-    "vmap", "weights",
+    "profiler", "pure_callback", "quantize", "random", "remat", "scipy", "set_mesh", "shard_map",
+    "sharding", "sparse", "stages", "stop_gradient", "test_util", "tree", "tree_util", "typeof",
+    "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
@@ -135,9 +136,10 @@ publish(globals(), [name for name in __all__ if name in globals()])
 _LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "errors",
          "experimental", "export", "extend", "flatten_util", "image", "interpreters",
          "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler", "quantize", "random",
-         "scipy", "sparse", "stages", "test_util", "weights")
+         "scipy", "sharding", "sparse", "stages", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
+_SHARDING = ("make_mesh", "set_mesh")
 
 
 def __getattr__(name: str) -> Any:
@@ -148,6 +150,10 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("functrans.inspect"), name)
     if name in _MUTABLE:
         return getattr(importlib.import_module("functrans.mutable"), name)
+    if name in _SHARDING:
+        return getattr(importlib.import_module("functrans.sharding"), name)
+    if name == "shard_map":
+        return importlib.import_module("functrans.transforms.shard_map").shard_map
     raise missing_attribute("functrans", name)
 
 

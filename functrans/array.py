@@ -15,6 +15,8 @@ from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import ArgumentError, DonatedArrayError, KeyTypeError
+from functrans.core.sharding import Sharding
+from functrans.core.shards import Shard, sharding_of, shards_everywhere, shards_here
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.core.tree import known_leaf
@@ -61,16 +63,57 @@ class Array(Base, metaclass=_ArrayType):
 
     @property
     def device(self) -> Device:
-        """Where the data lies."""
-        return device_at(self._place)
+        """Where the data lies; of an array in shards their sharding."""
+        shards = _runtime.get_shards(self)
+        if shards is None:
+            return device_at(self._place)
+        return next(iter(shards.sharding.device_set)) if shards.sharding.num_devices == 1 \
+            else shards.sharding
+
+    @property
+    def sharding(self) -> Sharding:
+        """Which part of it lies on which device."""
+        return sharding_of(self, device_at)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of it that this process has."""
+        return shards_here(self, device_at)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """Its parts, those of other processes without data."""
+        return shards_everywhere(self, device_at)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each of its devices has all of it."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process has all of its parts."""
+        return self.sharding.is_fully_addressable
+
+    @property
+    def committed(self) -> bool:
+        """Whether somebody put it where it is."""
+        return self._place != 0
+
+    def addressable_data(self, index: int) -> Array:
+        """The part number `index` of those that this process has."""
+        return self.addressable_shards[index].data
 
     def devices(self) -> set[Device]:
-        """The devices that hold the data: one."""
-        return {self.device}
+        """The devices that hold the data."""
+        return self.sharding.device_set
 
     def block_until_ready(self) -> Array:
         """The array itself, once it is computed; on the CPU that is at once."""
-        return _runtime.cuda_wait(self)
+        shards = _runtime.get_shards(self)
+        for part in () if shards is None else shards.parts:
+            _runtime.cuda_wait(part)
+        return self if shards is not None else _runtime.cuda_wait(self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

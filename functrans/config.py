@@ -23,16 +23,18 @@ from functrans.core.config import (
     scope,
     use_backend,
 )
+from functrans.core.cpu_devices import cpu_device_count, cpu_devices
 from functrans.core.errors import missing_attribute, publish
 from functrans.core.threads import THREAD_LAYERS, num_threads, thread_layer, threads
 from functrans.device import current_device, default_device
 from functrans.settings import read, update
 
 __all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", "THREAD_LAYERS",
-           "Config", "algebra", "autotune", "current", "current_device", "debug_internal_frames",
-           "default_device", "default_prng_impl", "deterministic", "disable_jit",
-           "dynamic_shapes", "host_steps", "matmul_precision", "num_threads", "progress", "read",
-           "scope", "thread_layer", "threads", "update", "use_backend"]
+           "Config", "algebra", "autotune", "cpu_device_count", "cpu_devices", "current",
+           "current_device", "debug_internal_frames", "default_device", "default_prng_impl",
+           "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
+           "num_threads", "progress", "read", "scope", "thread_layer", "threads", "update",
+           "use_backend"]
 
 
 def __getattr__(name: str) -> Any:

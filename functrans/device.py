@@ -1,4 +1,5 @@
-"""Devices: where arrays lie. There is one CPU, and the GPUs that the CUDA driver offers."""
+"""Devices: where arrays lie. There is the CPU, which may stand for several devices, and the GPUs
+that the CUDA driver offers."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from typing import Any
 
 from functrans import _runtime
 from functrans.core import config
+from functrans.core.communicator import this_process
+from functrans.core.cpu_devices import cpu_device_count
 from functrans.core.cuda import PUT_ON_CPU, has_triton
 from functrans.core.errors import BackendError
 from functrans.core.source import user_source
@@ -22,6 +25,16 @@ class Device:
 
     platform: str
     id: int = 0
+    process_index: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a device of this process."""
+        return self.process_index == this_process()
+
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
 
     @property
     def device_kind(self) -> str:
@@ -76,9 +89,9 @@ def devices(backend: str | None = None) -> list[Device]:
     [cpu:0]
     """
     if backend is None:
-        return [CPU, *_gpus()]
+        return [*_cpus(), *_gpus()]
     if backend == "cpu":
-        return [CPU]
+        return _cpus()
     if backend in ("gpu", "cuda") and _gpus():
         return list(_gpus())
     raise _no_device(backend)
@@ -91,7 +104,12 @@ def find_device(device: Any) -> Device:
     if device == CPU or device in ("cpu", "cpu:0"):
         return CPU
     name = repr(device) if isinstance(device, Device) else device
+    if isinstance(device, Device) and device in _cpus():
+        return device
     if isinstance(name, str):
+        for cpu in _cpus():
+            if repr(cpu) == name:
+                return cpu
         platform, _, number = name.partition(":")
         for gpu in _gpus() if platform in ("gpu", "cuda") else ():
             if str(gpu.id) == (number or "0"):
@@ -132,6 +150,10 @@ def device_at(place: int) -> Device:
 def place_of(device: Device) -> int:
     """The runtime's number for a device that was asked for."""
     return PUT_ON_CPU if device == CPU else device.id + 1
+
+
+def _cpus() -> list[Device]:
+    return [CPU, *[Device("cpu", i) for i in range(1, cpu_device_count())]]
 
 
 def _gpus() -> list[Device]:

@@ -13,6 +13,7 @@ from functrans.core.errors import (
     CallbackError,
     CarryTypeError,
     CheckError,
+    CollectiveError,
     ConcretizationError,
     CustomRuleError,
     DefectError,
@@ -43,6 +44,7 @@ from functrans.core.errors import (
     PromotionError,
     RegistrationError,
     ShapeError,
+    ShardingError,
     StaticArgumentError,
     TreeMismatchError,
     explain_missing_names,
@@ -59,7 +61,7 @@ JaxRuntimeError = BackendError
 
 __all__ = [
     "ArgumentError", "AxisNameError", "AxisSizeError", "BackendError", "BranchTypeError",
-    "CallbackError", "CarryTypeError", "CheckError", "ConcretizationError",
+    "CallbackError", "CarryTypeError", "CheckError", "CollectiveError", "ConcretizationError",
     "ConcretizationTypeError", "CustomRuleError", "DTypeError", "DefectError", "DeviceError",
     "DeviceMemoryError", "DonatedArrayError", "ExportError", "FailedCheckError", "FunctransError",
     "ImmutableArrayError", "InconclusiveDimensionOperation", "IndexingError", "IntegerGradError",
@@ -67,7 +69,7 @@ __all__ = [
     "JaxprTypeError", "KeyReuseError", "KeyTypeError", "LeakedTracerError", "MissingNameError",
     "MissingRuleError", "NonArrayError", "NonConcreteBooleanIndexError", "NonScalarGradError",
     "NotCoveredError", "NotDifferentiableError", "NotFiniteError", "OutOfBoundsError",
-    "OutOfMemoryError", "PromotionError", "RegistrationError", "ShapeError",
+    "OutOfMemoryError", "PromotionError", "RegistrationError", "ShapeError", "ShardingError",
     "StaticArgumentError", "TracerArrayConversionError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TreeMismatchError", "UnexpectedTracerError",
 ]

@@ -5,13 +5,14 @@ The interface of a backend is in `executable.py`. Names of backends stand here a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from functrans.core import config
 from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError, MemoryLimitError
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.mesh import DimAxes, Mesh
 from functrans.lowering.defects import reporting
 from functrans.lowering.executable import Backend, Executable, WrapperExecutable
 from functrans.lowering.host_driven import HostDrivenProgram
@@ -26,6 +27,7 @@ __all__ = [
     "backend_for",
     "compile_for",
     "compile_for_any_size",
+    "compile_on_mesh",
     "computes_on_gpus",
     "default_backend",
     "get_backend",
@@ -34,6 +36,7 @@ __all__ = [
     "reader_of",
     "register_backend",
     "reporting",
+    "runs_on_mesh",
 ]
 
 ENTRY_POINTS = "functrans.backends"
@@ -125,6 +128,26 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
         from functrans.lowering.float0 import compile_without_float0  # noqa: PLC0415
 
         return compile_without_float0(backend.compile, jaxpr, donated, require_inplace)
+
+
+def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh,
+                    in_dims: Sequence[DimAxes]) -> Executable:
+    """The program of a mesh of devices, for arguments whose axes are divided as `in_dims` say.
+
+    What it runs takes Arrays, and gives Arrays in shards. Raises DefectError where a compiler
+    fails.
+    """
+    from functrans.lowering.spmd.executable import compile_for_mesh  # noqa: PLC0415  who has one
+
+    return compile_for_mesh(jaxpr, mesh, in_dims,
+                            lambda parts: compile_for(backend, parts, frozenset(), False))
+
+
+def runs_on_mesh(execute: Any) -> bool:
+    """Whether what runs a program takes Arrays, and gives Arrays in shards."""
+    from functrans.lowering.spmd.executable import MeshProgram  # noqa: PLC0415  as above
+
+    return isinstance(execute, MeshProgram)
 
 
 def compile_for_any_size(backend: Backend, jaxpr: Jaxpr) -> Executable:

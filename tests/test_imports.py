@@ -21,6 +21,7 @@ LAYERS = [
     "_runtime",
     "version",
     "core",
+    "distributed",
     "primitives",
     "lowering",
     "transforms",
@@ -28,6 +29,7 @@ LAYERS = [
     "dtypes", "typing",
     "callbacks", "debug", "checkpoint_policies", "test_util",
     "lax",
+    "sharding",
     "extend", "interpreters",
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
@@ -59,7 +61,7 @@ ROOMS = [
     "c",
     *[f"triton.{room}" for room in ("templates", "steps", "kernels", "products", "libraries",
                                     "sort_scan", "loops", "emulator", "machine")],
-    "triton", "backend",
+    "triton", "spmd", "backend",
 ]
 # what a layer knows of an earlier one, where that is less than everything
 NARROW = {
@@ -89,6 +91,7 @@ DEFERRED = {
     ("functrans.inspect.names", "functrans.export.exported"),
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
     ("functrans.lowering.backend", "functrans.lowering.float0"),
+    ("functrans.lowering.backend", "functrans.lowering.spmd.executable"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.backend", "functrans.lowering.schedule.target"),

@@ -92,7 +92,8 @@ BufferRef buffer_on(PyObject* object, Device& device) {
     raise_donated(array);
     return {};
   }
-  if (!on_device(array)) {
+  if (!on_device(array) || is_sharded(array)) {
+    if (!has_data(array)) return {};
     Ref np(reinterpret_cast<PyObject*>(PyArray_GETCONTIGUOUS(array->np)));
     return np ? upload(device, reinterpret_cast<PyArrayObject*>(np.get())) : BufferRef();
   }
@@ -111,9 +112,37 @@ cuda::DeviceBuffer* retain_buffer(cuda::DeviceBuffer* buffer) noexcept {
   return cuda::retain(buffer);
 }
 
+namespace {
+
+// The data of an array in shards, on the host from now on.
+bool gather_shards(ArrayObject* array) {
+  const Ref shards = Ref::borrow(shards_of(array));
+  Ref whole(PyObject_CallMethod(shards.get(), "gather", nullptr));
+  if (!whole) return false;
+  auto* np = reinterpret_cast<PyArrayObject*>(whole.get());
+  if (!PyArray_CheckExact(whole.get()) || PyArray_DESCR(np) != PyArray_DESCR(array->np) ||
+      PyArray_NDIM(np) != PyArray_NDIM(array->np) ||
+      !PyArray_CompareLists(PyArray_DIMS(np), PyArray_DIMS(array->np), PyArray_NDIM(np))) {
+    PyErr_SetString(PyExc_SystemError, "the shards of an array are not those of its type");
+    return false;
+  }
+  if (array->loop_type == kDonated) return raise_donated(array);  // meanwhile
+  if (array->loop_type != kOnDevice) return true;
+  PyArray_CLEARFLAGS(np, NPY_ARRAY_WRITEABLE);
+  array->loop_type = -1;
+  array->c_contiguous = PyArray_IS_C_CONTIGUOUS(np);
+  PyArrayObject* shell = std::exchange(array->np, np);
+  whole.release();
+  Py_DECREF(shell);
+  return true;
+}
+
+}  // namespace
+
 // The data of an array on a device, copied to the host once.
 bool fetch_data(ArrayObject* array) {
   if (array->loop_type == kDonated) return raise_donated(array);
+  if (is_sharded(array)) return gather_shards(array);
   PyArray_Descr* descr = PyArray_DESCR(array->np);
   Py_INCREF(descr);
   Ref host(reinterpret_cast<PyObject*>(

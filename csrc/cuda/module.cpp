@@ -200,7 +200,7 @@ PyObject* cuda_wait(PyObject*, PyObject* object) {
   if (!check_array(object, "cuda_wait")) return nullptr;
   ArrayObject* array = as_array(object);
   if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
-  if (!on_device(array)) return Py_NewRef(object);
+  if (buffer_of(array) == nullptr) return Py_NewRef(object);
   return guarded([&] {
     require_driver();
     const BufferRef buffer(retain(buffer_of(array)));
@@ -219,7 +219,7 @@ PyObject* cuda_pointer(PyObject*, PyObject* object) {
   if (!check_array(object, "cuda_pointer")) return nullptr;
   ArrayObject* array = as_array(object);
   if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
-  if (!on_device(array)) Py_RETURN_NONE;
+  if (buffer_of(array) == nullptr) Py_RETURN_NONE;
   return guarded([&] {
     require_driver();
     DeviceBuffer& buffer = *buffer_of(array);

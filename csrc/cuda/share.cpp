@@ -250,7 +250,7 @@ PyObject* export_dlpack(PyObject*, PyObject* args) {
   PyObject *array, *stream;
   int versioned, copied;
   if (!PyArg_ParseTuple(args, "OOpp", &array, &stream, &versioned, &copied)) return nullptr;
-  if (!is_array(array) || !on_device(as_array(array))) {
+  if (!is_array(array) || buffer_of(as_array(array)) == nullptr) {
     PyErr_SetString(PyExc_TypeError, "export_dlpack takes an Array on a device");
     return nullptr;
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,10 @@ __all__ = ["AbstractValue", "ShapedArray", "get_aval", "operand_avals", "rank", 
            "shape_text"]
 
 
+SAME: Final[frozenset[Any]] = frozenset()
+"""The axes along which a value varies that all devices have."""
+
+
 class AbstractValue:
     """What is known of a value without having it: its type."""
 
@@ -25,15 +29,19 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """The type of an array: shape, dtype, and whether the dtype yields to others (weak type).
 
-    Written by hand rather than as a dataclass because one is made for every traced operation.
+    Within a `shard_map` it also says along which axes of the mesh devices may have different
+    values (`varying`). Written by hand rather than as a dataclass because one is made for every
+    traced operation.
     """
 
-    __slots__ = ("dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "varying", "weak_type")
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> None:
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], weak_type: bool = False,
+                 varying: frozenset[Any] = SAME) -> None:
         self.shape = shape
         self.dtype = dtype
         self.weak_type = weak_type
+        self.varying = varying
 
     @property
     def aval(self) -> ShapedArray:
@@ -43,6 +51,11 @@ class ShapedArray(AbstractValue):
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def vma(self) -> frozenset[Any]:
+        """The axes of the mesh along which it varies, by JAX's name."""
+        return self.varying
 
     @property
     def size(self) -> Size:
@@ -58,21 +71,27 @@ class ShapedArray(AbstractValue):
 
     def strong(self) -> ShapedArray:
         """The same type without weakness."""
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return ShapedArray(self.shape, self.dtype, False, self.varying) if self.weak_type else self
+
+    def varying_along(self, axes: frozenset[Any]) -> ShapedArray:
+        """The same type, varying along `axes` and no others."""
+        if axes == self.varying:
+            return self
+        return ShapedArray(self.shape, self.dtype, self.weak_type, axes)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The same type with another `shape`, `dtype` or `weak_type`."""
-        return ShapedArray(**{"shape": self.shape, "dtype": self.dtype,
+        """The same type with another `shape`, `dtype`, `weak_type` or `varying`."""
+        return ShapedArray(**{"shape": self.shape, "dtype": self.dtype, "varying": self.varying,
                               "weak_type": self.weak_type, **changes})
 
     def with_shape(self, shape: Shape) -> ShapedArray:
-        return ShapedArray(shape, self.dtype, self.weak_type)
+        return ShapedArray(shape, self.dtype, self.weak_type, self.varying)
 
     def with_dtype(self, dtype: np.dtype[Any]) -> ShapedArray:
-        return ShapedArray(self.shape, dtype)
+        return ShapedArray(self.shape, dtype, False, self.varying)
 
     def substitute(self, sizes: Mapping[str, int]) -> ShapedArray:
-        return ShapedArray(substitute_shape(self.shape, sizes), self.dtype, self.weak_type)
+        return self.with_shape(substitute_shape(self.shape, sizes))
 
     def matches(self, other: ShapedArray) -> bool:
         """True when shape and dtype agree; weakness does not count."""
@@ -80,13 +99,15 @@ class ShapedArray(AbstractValue):
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, ShapedArray) and self.dtype == other.dtype
-                and same_shape(self.shape, other.shape) and self.weak_type == other.weak_type)
+                and same_shape(self.shape, other.shape) and self.weak_type == other.weak_type
+                and self.varying == other.varying)
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype, self.weak_type))
 
     def __str__(self) -> str:
-        return f"{dtypes.short_name(self.dtype)}[{shape_text(self.shape)}]"
+        varying = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""
+        return f"{dtypes.short_name(self.dtype)}[{shape_text(self.shape)}]{varying}"
 
     def __repr__(self) -> str:
         return f"ShapedArray({self}{', weak_type=True' if self.weak_type else ''})"

@@ -25,6 +25,8 @@ __all__ = ["PUT_ON_CPU", "gpu_of", "has_triton", "memory_size", "raise_cuda"]
 
 PUT_ON_CPU: Final = 127
 """The runtime's number for the CPU as the place of an array that was put there."""
+SHARDED: Final = 126
+"""... and for arrays in shards, or on a virtual device of the CPU."""
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _SHOWN: Final = 8
 
@@ -58,7 +60,7 @@ def gpu_of(values: Iterable[Any]) -> int | None:
         return None
     values = [x for x in values if isinstance(x, _runtime.ArrayBase)]
     places: dict[int, Any] = {x._place: x for x in values}
-    gpus = sorted(places.keys() - {0, PUT_ON_CPU})
+    gpus = sorted(places.keys() - {0, PUT_ON_CPU, SHARDED})
     if len(gpus) > 1:
         raise _several_gpus([(f"gpu:{p - 1}", str(places[p].aval)) for p in gpus])
     if gpus:

@@ -28,6 +28,7 @@ __all__ = [
     "CallbackError",
     "CarryTypeError",
     "CheckError",
+    "CollectiveError",
     "ConcretizationError",
     "CustomRuleError",
     "DTypeError",
@@ -66,6 +67,7 @@ __all__ = [
     "PromotionError",
     "RegistrationError",
     "ShapeError",
+    "ShardingError",
     "StaticArgumentError",
     "TreeMismatchError",
     "explain_missing_names",
@@ -189,6 +191,14 @@ class AxisSizeError(FunctransError, ValueError):
 
 class AxisNameError(FunctransError, NameError):
     """A collective names an axis that no enclosing `vmap` binds."""
+
+
+class ShardingError(FunctransError, ValueError):
+    """An array does not lie on a mesh as asked, or meshes do not fit together."""
+
+
+class CollectiveError(FunctransError, RuntimeError):
+    """The devices of a program wait for each other, and one of them does not come."""
 
 
 class ShapeError(FunctransError, ValueError, TypeError):

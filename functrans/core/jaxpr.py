@@ -14,6 +14,8 @@ from functrans._runtime import wrap
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import axis_names
 from functrans.core.dims import Dim
+from functrans.core.mesh import Mesh
+from functrans.core.sharding import NamedSharding
 from functrans.core.source import Source
 
 if TYPE_CHECKING:
@@ -136,6 +138,20 @@ class Jaxpr:
             for body in subjaxprs(eqn):
                 names |= body.axis_names
         return frozenset(names)
+
+    @cached_property
+    def meshes(self) -> frozenset[Mesh]:
+        """The meshes of devices that its operations name, bodies included."""
+        found: set[Mesh] = set()
+        for eqn in self.eqns:
+            for value in eqn.params.values():
+                if isinstance(value, Mesh):
+                    found.add(value)
+                elif isinstance(value, NamedSharding):
+                    found.add(value.mesh)
+            for body in subjaxprs(eqn):
+                found |= body.meshes
+        return frozenset(found)
 
     @cached_property
     def decided_names(self) -> frozenset[str]:

@@ -21,6 +21,7 @@ from functrans.core.dims import Size
 from functrans.core.eager import evaluate
 from functrans.core.errors import MissingRuleError
 from functrans.core.trace import Tracer, get_trace, leaked
+from functrans.core.varying import aligned
 
 if TYPE_CHECKING:
     from functrans.typing import Array
@@ -125,6 +126,8 @@ class Primitive:
         With `multiple_results` the result is a list of arrays, which unpacks as an array does.
         """
         trace = get_trace()
+        if trace is not None and trace.is_manual:
+            args = aligned(self, args)
         out: Array = evaluate(self, args, params) if trace is None else \
             trace.process(self, args, params)
         return out

@@ -14,6 +14,7 @@ import numpy as np
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, scalar_aval
+from functrans.core.axes import manual_axes
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
@@ -24,6 +25,7 @@ from functrans.core.scope import current_scope
 from functrans.core.source import Source, operation_source
 from functrans.core.trace import Params, Trace, Tracer, get_trace, leaked
 from functrans.core.tree import known_leaf
+from functrans.core.varying import with_varying
 
 __all__ = ["StageTrace", "StageTracer", "stage"]
 
@@ -57,6 +59,7 @@ class StageTrace(Trace):
 
     def __init__(self, parent: Trace | None, name: str) -> None:
         super().__init__(parent)
+        self.is_manual = manual_axes() is not None
         self.name = name
         self.eqns: list[Equation] = []
         self._const_vars: dict[int, Var] = {}
@@ -74,6 +77,8 @@ class StageTrace(Trace):
         if None in atoms:
             _fill_scalars(atoms, args, primitive)
         avals = primitive.type(*[a.aval for a in atoms], **params)
+        if self.is_manual:
+            avals = with_varying(primitive, [a.aval for a in atoms], avals)
         source = operation_source(current_scope())
         if primitive.multiple_results:
             outvars = tuple([Var(a) for a in avals])

@@ -39,7 +39,7 @@ class Trace:
     at once (0.2 us instead of 1.2).
     """
 
-    __slots__ = ("__weakref__", "alive", "evaluates", "frames", "parent")
+    __slots__ = ("__weakref__", "alive", "evaluates", "frames", "is_manual", "parent")
     kind: ClassVar[str] = "a transform"
     # an operation without tracers of its own is its parent's
     passes_others_on: ClassVar[bool] = False
@@ -49,6 +49,8 @@ class Trace:
         self.alive = True
         self.evaluates: bool = self.passes_others_on and (parent is None or parent.evaluates)
         self.frames = user_frames(1)
+        # within a shard_map: types say along which axes of its mesh values vary
+        self.is_manual: bool = parent is not None and parent.is_manual
 
     def describe(self) -> str:
         """The transform and the line that called for it, in a sentence."""

@@ -1,35 +1,46 @@
-"""Collectives over the named axes of vmap, on pytrees, with jax.lax's names."""
+"""Collectives over the named axes of vmap and of meshes, on pytrees, with jax.lax's names.
+
+Over an axis of a mesh, within `shard_map`, the sum is the same on all devices, and so are the
+largest and the smallest value: types say so (`core/varying.py`).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from functrans.core.axes import axis_names, bound_axis_size
+from functrans.core.avals import get_aval
+from functrans.core.axes import axis_names, bound_axis_size, manual_axes
 from functrans.core.convert import to_array
 from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError
+from functrans.core.primitive import Primitive
 from functrans.core.source import user_source
 from functrans.core.tree import tree_map
-from functrans.primitives.arithmetic import div
-from functrans.primitives.broadcast import move_axis
+from functrans.core.varying import vary
+from functrans.primitives.arithmetic import add, div, mul
+from functrans.primitives.base import zeros
 from functrans.primitives.collective import (
     all_gather_p,
+    all_to_all_p,
     axis_index_p,
     join_first,
+    over_mesh,
+    pmax_p,
+    pmin_p,
     ppermute_p,
     psum_p,
     psum_scatter_p,
 )
+from functrans.primitives.compare import eq, select_n
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.dynamic_slice import dynamic_index_in_dim
 from functrans.primitives.index import index_in_dim
-from functrans.primitives.reduce import reduce_max, reduce_min
 from functrans.primitives.shape import reshape
 from functrans.typing import Array, AxisName, PyTree
 
 __all__ = ["all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax",
-           "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes"]
+           "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary"]
 
 
 def axis_size(axis_name: AxisName) -> Size:
@@ -47,31 +58,47 @@ def axis_size(axis_name: AxisName) -> Size:
     return size
 
 
-def psum(x: PyTree, axis_name: AxisName) -> PyTree:
+def _ready(leaf: Any, axis_name: Any) -> Any:
+    """A leaf as an array that may vary along those of the axes that are of a mesh."""
+    x = to_array(leaf)
+    mesh = over_mesh(axis_name)
+    return vary(x, mesh) if mesh else x
+
+
+def _reduced(primitive: Primitive, x: Any, axis_name: Any) -> Any:
+    """A reduction over named axes; those of a mesh at once, whose result is the same everywhere."""
+    out = primitive.bind(_ready(x, axis_name), axis_name=axis_name)
+    mesh, manual = over_mesh(axis_name), manual_axes()
+    return out if not mesh or manual is None or manual.checked else vary(out, mesh)
+
+
+def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
     """The sum of a pytree over a named axis (or several); of a Python number, times its size.
 
-    Raises AxisNameError when no enclosing vmap binds the name.
+    Raises AxisNameError when no enclosing vmap or shard_map binds the name.
 
     >>> import functrans as ft
     >>> ft.vmap(lambda x: x / ft.lax.psum(x, "i"), axis_name="i")(ft.numpy.ones(4)).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
+    _no_groups("psum", axis_index_groups)
     size = axis_size(axis_name)
     return tree_map(lambda leaf: leaf * size if isinstance(leaf, (int, float, complex)) else
-                    psum_p.bind(to_array(leaf), axis_name=axis_name), x)
+                    _reduced(psum_p, leaf, axis_name), x)
 
 
-def pmean(x: PyTree, axis_name: AxisName) -> PyTree:
+def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
     """The mean of a pytree over a named axis.
 
     >>> import functrans as ft
     >>> ft.vmap(lambda x: ft.lax.pmean(x, "i"), axis_name="i")(ft.numpy.arange(3.0)).tolist()
     [1.0, 1.0, 1.0]
     """
+    _no_groups("pmean", axis_index_groups)
     size = axis_size(axis_name)
 
     def mean(leaf: Any) -> Any:
-        total = psum_p.bind(to_array(leaf), axis_name=axis_name)
+        total = _reduced(psum_p, leaf, axis_name)
         if total.dtype.kind in "biu":
             total = convert_element_type(total, "float32")
         return div(total, float(size))
@@ -79,22 +106,31 @@ def pmean(x: PyTree, axis_name: AxisName) -> PyTree:
     return tree_map(mean, x)
 
 
-def pmax(x: PyTree, axis_name: AxisName) -> PyTree:
+def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
     """The largest element of a pytree over a named axis, elementwise."""
-    return tree_map(lambda leaf: reduce_max(_gather(to_array(leaf), axis_name), (0,)), x)
+    _no_groups("pmax", axis_index_groups)
+    axis_size(axis_name)
+    return tree_map(lambda leaf: _reduced(pmax_p, leaf, axis_name), x)
 
 
-def pmin(x: PyTree, axis_name: AxisName) -> PyTree:
+def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
     """The smallest element of a pytree over a named axis, elementwise."""
-    return tree_map(lambda leaf: reduce_min(_gather(to_array(leaf), axis_name), (0,)), x)
+    _no_groups("pmin", axis_index_groups)
+    axis_size(axis_name)
+    return tree_map(lambda leaf: _reduced(pmin_p, leaf, axis_name), x)
 
 
-def _gather(x: Any, axis_name: Any) -> Any:
-    for i, name in enumerate(axis_names(axis_name)):
-        x = all_gather_p.bind(x, axis_name=name, axis_size=bound_axis_size(name), dimension=0)
-        if i:
-            x = join_first(x, 0)
-    return x
+def _no_groups(name: str, groups: Any) -> None:
+    if groups is not None:
+        raise ArgumentError(f"{name}: axis_index_groups is {groups!r}.", where=user_source(),
+                            why="groups of devices are axes of the mesh.",
+                            fix='a mesh with one more axis: ft.make_mesh((2, 4), ("x", "y"))')
+
+
+def _steps(axis_name: Any) -> list[Any]:
+    """The named axes in the steps in which data goes along them: axes of a mesh at once."""
+    names = axis_names(axis_name)
+    return [names] if len(names) > 1 and over_mesh(names) == set(names) else list(names)
 
 
 def all_gather(x: PyTree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> PyTree:
@@ -106,14 +142,16 @@ def all_gather(x: PyTree, axis_name: AxisName, *, axis: int = 0, tiled: bool = F
     >>> ft.vmap(lambda x: ft.lax.all_gather(x, "i"), axis_name="i")(ft.numpy.arange(2)).tolist()
     [[0, 1], [0, 1]]
     """
-    size = bound_axis_size(axis_name)
-
     def gather(leaf: Any) -> Any:
-        leaf = to_array(leaf)
-        at = axis % (leaf.ndim + (not tiled))
-        out = all_gather_p.bind(leaf, axis_name=axis_name, axis_size=size, dimension=at)
+        out = _ready(leaf, axis_name)
+        at = axis % (out.ndim + (not tiled))
+        for k, name in enumerate(reversed(_steps(axis_name))):  # the first one goes slowest
+            out = all_gather_p.bind(out, axis_name=name, axis_size=axis_size(name), dimension=at)
+            if k:
+                out = join_first(out, at)
         return join_first(out, at) if tiled else out
 
+    axis_size(axis_name)
     return tree_map(gather, x)
 
 
@@ -124,18 +162,17 @@ def psum_scatter(x: PyTree, axis_name: AxisName, *, scatter_dimension: int = 0, 
     That dimension has the size of the named axis and is removed; with `tiled` it is divided into
     as many blocks, and stays.
     """
-    size = bound_axis_size(axis_name)
+    size = axis_size(axis_name)
 
     def scatter(leaf: Any) -> Any:
-        leaf = to_array(leaf)
+        leaf = _ready(leaf, axis_name)
         if tiled:
             return scatter_blocks(leaf)
         if leaf.shape[scatter_dimension] != size:
             raise ArgumentError(f"psum_scatter: dimension {scatter_dimension} of {leaf.aval} must "
                                 f"have the size {size} of the axis {axis_name!r}.",
                                 where=user_source())
-        return psum_scatter_p.bind(leaf, axis_name=axis_name, axis_size=size,
-                                   dimension=scatter_dimension)
+        return along(leaf, scatter_dimension % leaf.ndim)
 
     def scatter_blocks(leaf: Any) -> Any:
         at = scatter_dimension % leaf.ndim
@@ -145,7 +182,18 @@ def psum_scatter(x: PyTree, axis_name: AxisName, *, scatter_dimension: int = 0, 
                                 where=user_source())
         blocks = reshape(leaf, (*leaf.shape[:at], size, leaf.shape[at] // size,
                                 *leaf.shape[at + 1:]))
-        return psum_scatter_p.bind(blocks, axis_name=axis_name, axis_size=size, dimension=at)
+        return along(blocks, at)
+
+    def along(leaf: Any, at: int) -> Any:
+        steps = _steps(axis_name)
+        for k, name in enumerate(steps):
+            rest = math.prod([int(axis_size(n)) for n in steps[k + 1:]])
+            if len(steps) > 1:
+                leaf = reshape(leaf, (*leaf.shape[:at], axis_size(name), rest,
+                                      *leaf.shape[at + 1:]))
+            leaf = psum_scatter_p.bind(leaf, axis_name=name, axis_size=axis_size(name),
+                                       dimension=at)
+        return reshape(leaf, (*leaf.shape[:at], *leaf.shape[at + 1:])) if len(steps) > 1 else leaf
 
     return tree_map(scatter, x)
 
@@ -160,14 +208,25 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     >>> ft.vmap(shift, axis_name="i")(ft.numpy.array([1, 2, 3])).tolist()
     [0, 1, 2]
     """
-    size = bound_axis_size(axis_name)
+    size = axis_size(axis_name)
     pairs = tuple((int(s), int(d)) for s, d in perm)
     for label, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(ends)) != len(ends) or any(not 0 <= e < size for e in ends):
             raise ArgumentError(f"ppermute: the {label}s {ends} are not distinct positions of the "
                                 f"axis {axis_name!r} of size {size}.", where=user_source())
-    return tree_map(lambda leaf: ppermute_p.bind(to_array(leaf), axis_name=axis_name, perm=pairs),
-                    x)
+    (name,) = _one_step("ppermute", axis_name)
+    return tree_map(lambda leaf: ppermute_p.bind(_ready(leaf, axis_name), axis_name=name,
+                                                 perm=pairs), x)
+
+
+def _one_step(what: str, axis_name: Any) -> list[Any]:
+    """The named axes where they can be taken at once: one, or several of a mesh."""
+    steps = _steps(axis_name)
+    if len(steps) != 1:
+        raise ArgumentError(f"{what} over the axes {axis_name!r}.", where=user_source(),
+                            why="axes of vmap are taken one by one.",
+                            fix=f"{what} over {axis_name[0]!r} alone")
+    return steps
 
 
 def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
@@ -188,10 +247,11 @@ def all_to_all(x: PyTree, axis_name: AxisName, split_axis: int, concat_axis: int
     >>> ft.vmap(lambda row: ft.lax.all_to_all(row, "i", 0, 0), axis_name="i")(x).tolist()
     [[0, 2], [1, 3]]
     """
-    size = bound_axis_size(axis_name)
+    size = axis_size(axis_name)
+    (name,) = _one_step("all_to_all", axis_name)
 
     def exchange(leaf: Any) -> Any:
-        leaf = to_array(leaf)
+        leaf = _ready(leaf, axis_name)
         split = split_axis % leaf.ndim
         n = leaf.shape[split]
         if n != size if not tiled else n % size != 0:
@@ -201,10 +261,8 @@ def all_to_all(x: PyTree, axis_name: AxisName, split_axis: int, concat_axis: int
                                 else "there is an element for each position.")
         parts = leaf if not tiled else reshape(
             leaf, (*leaf.shape[:split], size, n // size, *leaf.shape[split + 1:]))
-        everything = all_gather_p.bind(parts, axis_name=axis_name, axis_size=size, dimension=0)
-        mine = dynamic_index_in_dim(everything, axis_index(axis_name), split + 1, keepdims=False)
         at = concat_axis % leaf.ndim
-        moved = move_axis(mine, 0, at)
+        moved = all_to_all_p.bind(parts, axis_name=name, axis_size=size, split=split, concat=at)
         return join_first(moved, at) if tiled else moved
 
     return tree_map(exchange, x)
@@ -229,28 +287,40 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
     >>> ft.vmap(one, axis_name="i")(ft.numpy.arange(3)).tolist()
     [2, 2, 2]
     """
-    size = bound_axis_size(axis_name)
+    size = axis_size(axis_name)
     if isinstance(size, int) and not 0 <= source < size:
         raise ArgumentError(f"pbroadcast: position {source} of the axis {axis_name!r} of size "
                             f"{size}.", where=user_source())
 
     def one(leaf: Any) -> Any:
-        everything = all_gather_p.bind(to_array(leaf), axis_name=axis_name, axis_size=size,
-                                       dimension=0)
+        x = _ready(leaf, axis_name)
+        if over_mesh(axis_name):  # what comes from one device is the same everywhere
+            mine = eq(axis_index(axis_name), source)
+            return _reduced(psum_p, select_n(mine, zeros(get_aval(x).strong()), x), axis_name)
+        everything = all_gather_p.bind(x, axis_name=axis_name, axis_size=size, dimension=0)
         return index_in_dim(everything, source, 0, keepdims=False)
 
     return tree_map(one, x)
 
 
 def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
-    """x itself: over axes of vmap nothing says whether values differ along them.
+    """x itself, as what may differ between the devices along an axis of a mesh.
 
-    `to` is "varying", "unreduced" or "reduced", as in JAX; raises ArgumentError for another word.
+    Over axes of vmap nothing says whether values differ along them. `to` is "varying", "unreduced"
+    or "reduced", as in JAX; raises ArgumentError for another word.
     """
     if to not in ("varying", "unreduced", "reduced"):
         raise ArgumentError(f"pcast: to={to!r}.", where=user_source(), fix='to="varying"')
     axis_size(axis_name)
-    return x
+    return pvary(x, axis_name) if to == "varying" else x
+
+
+def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
+    """x itself, as what may differ between the devices along axes of a mesh.
+
+    The cotangents of all devices are added up where this is.
+    """
+    return tree_map(lambda leaf: _ready(leaf, axis_name), x)
 
 
 def axis_index(axis_name: AxisName) -> Array:
@@ -260,5 +330,9 @@ def axis_index(axis_name: AxisName) -> Array:
     >>> ft.vmap(lambda x: ft.lax.axis_index("i"), axis_name="i")(ft.numpy.zeros(3)).tolist()
     [0, 1, 2]
     """
-    bound_axis_size(axis_name)
-    return axis_index_p.bind(axis_name=axis_name)
+    axis_size(axis_name)
+    first, *rest = axis_names(axis_name)
+    at = axis_index_p.bind(axis_name=first)
+    for name in rest:  # the first one goes slowest
+        at = add(mul(at, int(axis_size(name))), axis_index_p.bind(axis_name=name))
+    return at

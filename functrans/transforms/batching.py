@@ -44,7 +44,7 @@ class BatchTracer(Tracer):
         if self._aval is None:
             whole = get_aval(self.value)
             shape = whole.shape[:self.axis] + whole.shape[self.axis + 1:]
-            self._aval = ShapedArray(shape, whole.dtype, whole.weak_type)
+            self._aval = whole.with_shape(shape)
         return self._aval
 
     @property

@@ -29,6 +29,7 @@ from functrans.primitives.base import full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p
 from functrans.primitives.shape import reshape_p, slice_p
+from functrans.transforms import meshes
 from functrans.transforms.jit.executables import executable_of, is_on_gpu, operation_on_gpu
 
 __all__ = ["evaluate_on_gpu", "evaluate_together", "install"]
@@ -177,5 +178,6 @@ def _on_host(primitive: Primitive, params: Params, gpu: int, operands: Sequence[
 
 
 def install() -> None:
-    """Have operations on arrays on GPUs evaluated there."""
+    """Have operations on arrays on GPUs evaluated there, those on arrays in shards on a mesh."""
     set_gpu_evaluator(evaluate_on_gpu)
+    meshes.install(executable_of)

@@ -29,6 +29,7 @@ from functrans.core.source import Source, interpreted, user_source
 from functrans.core.staging import StageTracer
 from functrans.core.trace import Params, Trace, Tracer
 from functrans.core.tree import known_leaf
+from functrans.core.varying import with_varying
 from functrans.primitives.differentiable import add_any
 from functrans.primitives.elementwise import fit
 from functrans.transforms.closed import stage_closed
@@ -95,7 +96,10 @@ class LinearTrace(Trace):
 
         It knows the type of results that have the type of a tangent, as most have.
         """
-        avals = primitive.type(*operand_avals(args, primitive.name), **params)
+        in_avals = operand_avals(args, primitive.name)
+        avals = primitive.type(*in_avals, **params)
+        if self.is_manual:
+            avals = with_varying(primitive, in_avals, avals)
         source = interpreted.source
         if source is None:
             source = _line_of_user()

@@ -19,7 +19,14 @@ from functrans.core.table import Table
 from functrans.primitives.arithmetic import div_p, mul_p
 from functrans.primitives.barrier import optimization_barrier_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
-from functrans.primitives.collective import all_gather_p, ppermute_p, psum_p, psum_scatter_p
+from functrans.primitives.collective import (
+    all_gather_p,
+    all_to_all_p,
+    ppermute_p,
+    psum_p,
+    psum_scatter_p,
+    pvary_p,
+)
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.convert import convert_element_type_p
@@ -40,6 +47,7 @@ from functrans.primitives.shape import (
     rev_p,
     slice_p,
 )
+from functrans.primitives.shard_map import sharding_constraint_p
 from functrans.primitives.solve import solve_p, triangular_solve_p
 from functrans.primitives.sparse import csr_dot_p, csr_sample_p
 from functrans.primitives.sylvester import sylvester_p, triangular_sylvester_p
@@ -68,7 +76,8 @@ MASKING: Final[Table[Masking]] = Table({
         dynamic_slice_p, dynamic_update_slice_p, gather_p, optimization_barrier_p, pad_p,
         reduce_sum_p, reduce_window_sum_p, reshape_p, rev_p, scatter_add_p, scatter_mul_p,
         scatter_p, slice_p, transpose_p, window_put_p, window_take_p,
-        all_gather_p, ppermute_p, psum_p, psum_scatter_p), Masking.KEPT),
+        all_gather_p, all_to_all_p, ppermute_p, psum_p, psum_scatter_p, pvary_p,
+        sharding_constraint_p), Masking.KEPT),
     **dict.fromkeys((
         conv_general_dilated_p, csr_dot_p, csr_sample_p, cumsum_p, dot_general_p, fft_p, solve_p,
         sylvester_p, triangular_solve_p, triangular_sylvester_p), Masking.LOST),

@@ -52,16 +52,21 @@ from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_
 from functrans.primitives.check import check_p
 from functrans.primitives.collective import (
     all_gather_p,
+    all_to_all_p,
     axis_index_p,
+    pmax_p,
+    pmin_p,
     ppermute_p,
     psum_p,
     psum_scatter_p,
+    pvary_p,
 )
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.shape import reshape_p
+from functrans.primitives.shard_map import sharding_constraint_p
 from functrans.primitives.solve import adjugate_p
 from functrans.primitives.sylvester import sylvester_p
 
@@ -102,8 +107,10 @@ CALLS: Table[CallRule] = Table(merged(
     constant_p: "it is memory of the program",
     check_p: "NumPy tells what failed",
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), "it is Python"),
-    **dict.fromkeys((psum_p, all_gather_p, psum_scatter_p, ppermute_p, axis_index_p),
-                    "vmap interprets it: no program has it"),
+    **dict.fromkeys((psum_p, pmax_p, pmin_p, all_gather_p, psum_scatter_p, all_to_all_p, ppermute_p,
+                     axis_index_p), "the devices of a mesh meet in it, by the host"),
+    pvary_p: "programs of devices are without it",
+    sharding_constraint_p: "programs of devices are without it",
     **dict.fromkeys((imag_p, complex_p), "kernels of the CPU have no complex numbers"),
     **dict.fromkeys((adjugate_p, sylvester_p), "a pass composes it of others"),
     **BY_PASSES,

@@ -53,7 +53,8 @@ class Cond(HigherOrder):
                     a.matches(b) for a, b in zip(branch.out_avals, first.out_avals, strict=True)):
                 raise JaxprError(f"cond: branches return {first.out_avals} and "
                                  f"{branch.out_avals}.")
-        return [ShapedArray(outs[0].shape, outs[0].dtype, all(a.weak_type for a in outs))
+        return [ShapedArray(outs[0].shape, outs[0].dtype, all(a.weak_type for a in outs),
+                            index.varying.union(*[a.varying for a in outs]))
                 for outs in zip(*(b.out_avals for b in branches), strict=True)]
 
     def evaluate(self, index: Any, *operands: Any, branches: Branches,

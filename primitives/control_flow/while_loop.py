@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import SAME, ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.cost import Cost, jaxpr_cost, total_cost
 from functrans.core.dims import Dim
@@ -66,7 +66,8 @@ class While(HigherOrder):
         cond, body, init = counted(avals, cond_nconsts, body_nconsts)
         check_operands("while (predicate)", cond_jaxpr.in_avals, [*cond, *init])
         check_operands("while", body_jaxpr.in_avals, [*body, *init])
-        if cond_jaxpr.out_avals != (ShapedArray((), np.dtype(np.bool_)),):
+        if [a.varying_along(SAME) for a in cond_jaxpr.out_avals] != [
+                ShapedArray((), np.dtype(np.bool_))]:
             raise JaxprError(f"the predicate of while returns {cond_jaxpr.out_avals}.")
         carry, records = counted(body_jaxpr.out_avals, len(init))
         for before, after in zip(init, carry, strict=True):

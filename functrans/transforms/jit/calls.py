@@ -38,7 +38,7 @@ from functrans.transforms.flat import FlatFunction, flatten_args
 from functrans.transforms.jit.executables import (
     constants_for,
     is_compiled_within,
-    is_on_gpu,
+    takes_arrays,
     to_machine_code,
     wrapped,
 )
@@ -289,7 +289,7 @@ class Calls:
         consts = constants_for(execute, traced.consts)
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
         is_compiled = isinstance(execute, (_runtime.Program, _runtime.CudaProgram))
-        if is_compiled or is_on_gpu(execute):
+        if is_compiled or takes_arrays(execute):
             outs = execute([*consts, *leaves])
             if key is not None:
                 if call.cache_size() >= (MOST_SIGNATURES if executable.run is execute

@@ -14,24 +14,29 @@ from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.guards import sizes_decided
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.mesh import Mesh
 from functrans.core.recording import recorded
+from functrans.core.trace import run_in
 from functrans.lowering.backend import (
     AUTO,
     Executable,
     HostDrivenProgram,
     compile_for,
     compile_for_any_size,
+    compile_on_mesh,
     computes_on_gpus,
     default_backend,
     get_backend,
     makes_machine_code,
+    runs_on_mesh,
 )
 from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
+from functrans.transforms.meshes import dims_on, mesh_of
 
 __all__ = ["constants_for", "executable_of", "forget_executables", "is_compiled_within",
-           "is_on_gpu", "limits_memory", "operation_on_gpu", "provide", "to_machine_code",
-           "wrapped"]
+           "is_on_gpu", "limits_memory", "operation_on_gpu", "provide", "takes_arrays",
+           "to_machine_code", "wrapped"]
 
 
 def to_machine_code() -> bool:
@@ -64,6 +69,9 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     known = _executables_of(jaxpr)
     settings = config.current()
     backend = settings.backend
+    mesh = mesh_of(jaxpr.meshes, values)
+    if mesh is not None:
+        return _on_mesh(jaxpr, mesh, values)
     gpu = gpu_of(values) if computes_on_gpus(backend) else None
     if backend == AUTO:
         backend = default_backend(gpu)
@@ -81,6 +89,25 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     if (key, gpu) not in known:
         known[key, gpu] = known[key].on(gpu)
     return known[key, gpu]
+
+
+def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any]) -> Executable:
+    """The program of a mesh of devices for values as they lie on it."""
+    known = _executables_of(jaxpr)
+    settings = config.current()
+    backend = settings.backend
+    if backend == AUTO:
+        backend = default_backend(0 if mesh.ranks[0].platform == "gpu" else None)
+    # the constants of a trace come first, and are not always among the values
+    extra = len(jaxpr.invars) - len(values)
+    dims = (*[((),) * a.ndim for a in jaxpr.in_avals[:extra]],
+            *[dims_on(mesh, x) for x in values])
+    key = (mesh, dims, backend, settings.algebra, settings.matmul_precision,
+           settings.deterministic, settings.autotune)
+    if key not in known:
+        with recorded(jaxpr.name, "compile", backend=backend), sizes_decided(None):
+            known[key] = run_in(None, compile_on_mesh, get_backend(backend), jaxpr, mesh, dims)
+    return known[key]
 
 
 def limits_memory(values: Sequence[Any]) -> bool:
@@ -112,6 +139,13 @@ def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
     return executable.on(gpu) if gpu else executable
 
 
+def takes_arrays(execute: Any) -> bool:
+    """Whether what runs a program takes Arrays that are elsewhere than on the host, and gives them.
+    """
+    return is_on_gpu(execute) or (callable(execute) and type(execute).__name__ == "MeshProgram"
+                                  and runs_on_mesh(execute))
+
+
 def is_on_gpu(execute: Any) -> bool:
     """Whether what runs a program takes Arrays that are on a GPU, and gives them."""
     return isinstance(execute, _runtime.CudaProgram) or (
@@ -125,6 +159,8 @@ def is_compiled_within(execute: Any) -> bool:
 
 def constants_for(execute: Any, consts: Sequence[Any]) -> list[Any]:
     """The constants of a trace where the program is: they go to a device once, not at each call."""
+    if not is_on_gpu(execute) and takes_arrays(execute):
+        return list(consts)
     if is_on_gpu(execute):
         return [_runtime.place_array(x if isinstance(x, ArrayBase) else wrap(np.array(x)),
                                      execute.device + 1) for x in consts]

@@ -14,7 +14,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Linear
 from functrans.transforms.jit.executables import (
     executable_of,
-    is_on_gpu,
+    takes_arrays,
     to_machine_code,
     wrapped,
 )
@@ -34,7 +34,7 @@ class Jit(ProgramCall):
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         jaxpr = params["jaxpr"]
         run = executable_of(jaxpr, values=args).at([np.shape(x) for x in args]).run
-        if is_on_gpu(run):  # on arrays where they are
+        if takes_arrays(run):  # on arrays where they are
             outs = run(list(args))
             return [wrapped(o, a.weak_type) for o, a in zip(outs, jaxpr.out_avals, strict=True)]
         return super().evaluate_eagerly(args, params)

@@ -1,0 +1,164 @@
+"""The protocol of what connects devices: engines, connections, members of groups.
+
+A program of several devices is the same on each of them. Its collectives call the `Group` of the
+rank that runs it; how the buffers get from one device to another is the engine's (threads of one
+process, NCCL, MPI). docs/distributed.md says how to add one.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from functrans.core.errors import AxisNameError
+from functrans.core.mesh import Mesh
+
+__all__ = ["Connection", "Engine", "Group", "Member", "ReduceOp", "acting_as", "current_member",
+           "group_here", "processes", "set_processes", "this_process"]
+
+R = TypeVar("R")
+ReduceOp: TypeAlias = Literal["sum", "max", "min", "product"]
+
+
+class Group(ABC):
+    """One member of a group of ranks, all of which make the same calls in the same order.
+
+    `x` and `out` are distinct buffers of the kind that programs have on the devices: contiguous
+    NumPy arrays, or on GPUs what has `__cuda_array_interface__`. All dtypes of arrays are taken;
+    floats of 16 bits are added up in float32. A call returns when `out` is there, or on a GPU when
+    it is enqueued, and `x` may be written to again.
+    """
+
+    size: int
+    """How many ranks there are."""
+    index: int
+    """The place of this one among them."""
+
+    @abstractmethod
+    def all_reduce(self, x: Any, out: Any, op: ReduceOp) -> None:
+        """out = the sum (or another `op`) of the x of all members; of booleans sum is `or`."""
+
+    @abstractmethod
+    def all_gather(self, x: Any, out: Any) -> None:
+        """out[i] = the x of member i."""
+
+    @abstractmethod
+    def reduce_scatter(self, x: Any, out: Any, op: ReduceOp) -> None:
+        """out = the sum over the members of x[index], where x has `size` parts."""
+
+    @abstractmethod
+    def all_to_all(self, x: Any, out: Any) -> None:
+        """out[i] = the part x[index] of member i; x and out have `size` parts."""
+
+    @abstractmethod
+    def permute(self, x: Any, out: Any, pairs: Sequence[tuple[int, int]]) -> None:
+        """out = the x of member s for the pair (s, index), zeros where there is none."""
+
+    @abstractmethod
+    def broadcast(self, x: Any, out: Any, source: int) -> None:
+        """out = the x of member `source`."""
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Return once all members are here."""
+
+
+class Member(ABC):
+    """One rank of a mesh while it runs a program."""
+
+    mesh: Mesh
+    rank: int
+
+    @abstractmethod
+    def group(self, axes: tuple[str, ...]) -> Group:
+        """The group of the ranks that differ from this one along `axes` of the mesh alone.
+
+        Its members are in the order of their places along these axes, the first one slowest.
+        """
+
+
+class Connection(ABC):
+    """The devices of one mesh, connected."""
+
+    mesh: Mesh
+
+    @abstractmethod
+    def run(self, program: Callable[[Member], R]) -> list[R]:
+        """What a program returns on each device of this process, in the order of their ranks.
+
+        Each runs on a thread of its own within `acting_as`. Where one raises, all others are woken,
+        and the error is raised here, with a note that names the device.
+        """
+
+
+class Engine(ABC):
+    """What connects devices of some kind."""
+
+    name: str
+
+    @abstractmethod
+    def takes(self, mesh: Mesh) -> bool:
+        """Whether it connects the devices of a mesh."""
+
+    @abstractmethod
+    def connect(self, mesh: Mesh) -> Connection:
+        """The connection of a mesh, made once; in all processes that have devices of it."""
+
+
+class _Here(threading.local):
+    member: Member | None = None
+
+
+_here: Final = _Here()
+
+
+class acting_as:  # a context manager
+    """Context manager: collectives of this thread are those of a member."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def __enter__(self) -> None:
+        self._outer = _here.member
+        _here.member = self._member
+
+    def __exit__(self, *error: object) -> None:
+        _here.member = self._outer
+
+
+def current_member(axes: Sequence[Any], what: str) -> Member:
+    """The rank that this thread runs; raises AxisNameError where its mesh has not these axes."""
+    member = _here.member
+    if member is None or not all(a in member.mesh.shape for a in axes):
+        raise AxisNameError(
+            f"{what} over {', '.join(map(repr, axes))} was evaluated outside of a vmap or a "
+            "shard_map of that name.",
+            fix=f"vmap(fun, axis_name={axes[0]!r})" if axes else "vmap(fun, axis_name='i')")
+    return member
+
+
+def group_here(axes: tuple[Any, ...], what: str) -> Group:
+    """The group of the rank that this thread runs, along axes of its mesh."""
+    return current_member(axes, what).group(axes)
+
+
+# --- processes
+
+_process: Final = [0, 1]
+
+
+def this_process() -> int:
+    """The number of this process among those that run the same program together."""
+    return _process[0]
+
+
+def processes() -> int:
+    """How many processes run the same program together: 1 unless an engine said otherwise."""
+    return _process[1]
+
+
+def set_processes(index: int, count: int) -> None:
+    """Say which one of several processes this is: an engine that connects processes does."""
+    _process[:] = [index, count]

@@ -1,0 +1,276 @@
+"""The virtual devices of the CPU, connected within one process: a thread for each device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from functrans._runtime import (
+    Rendezvous,
+    get_context_token,
+    get_num_threads,
+    set_context_token,
+    set_thread_share,
+)
+from functrans.core import dtypes
+from functrans.core.communicator import Connection, Engine, Group, Member, ReduceOp, acting_as
+from functrans.core.errors import CollectiveError
+from functrans.core.mesh import Mesh
+from functrans.core.source import user_source
+
+__all__ = ["ThreadsEngine"]
+
+R = TypeVar("R")
+
+OPS: Final = {"sum": 0, "max": 1, "min": 2, "product": 3}
+DTYPES: Final = {np.dtype(name): k for k, name in enumerate(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+     dtypes.bfloat16, "float32", "float64", "complex64", "complex128"))}
+"""The numbers of dtypes in csrc/rendezvous.h."""
+
+
+class _Broken(Exception):
+    """The others wait no longer: one of the programs ended or raised."""
+
+
+class ThreadsGroup(Group):
+    """A member of a group of threads, which meet in the runtime."""
+
+    def __init__(self, meeting: Rendezvous, index: int, size: int) -> None:
+        self._meeting = meeting
+        self.index = index
+        self.size = size
+
+    def all_reduce(self, x: Any, out: Any, op: ReduceOp) -> None:
+        _reduced(x, out, lambda a, b, number: self._meeting.all_reduce(
+            self.index, a, b, OPS[op], number))
+
+    def reduce_scatter(self, x: Any, out: Any, op: ReduceOp) -> None:
+        _reduced(x, out, lambda a, b, number: self._meeting.reduce_scatter(
+            self.index, a, b, OPS[op], number))
+
+    def all_gather(self, x: Any, out: Any) -> None:
+        _whole(self._meeting.all_gather(self.index, _plain(x), out))
+
+    def all_to_all(self, x: Any, out: Any) -> None:
+        _whole(self._meeting.all_to_all(self.index, _plain(x), out))
+
+    def permute(self, x: Any, out: Any, pairs: Sequence[tuple[int, int]]) -> None:
+        source = next((s for s, d in pairs if d == self.index), -1)
+        _whole(self._meeting.permute(self.index, _plain(x), out, source))
+
+    def broadcast(self, x: Any, out: Any, source: int) -> None:
+        _whole(self._meeting.permute(self.index, _plain(x), out, source))
+
+    def barrier(self) -> None:
+        _whole(self._meeting.barrier())
+
+
+def _plain(x: Any) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(x).reshape(np.shape(x))
+
+
+def _reduced(x: Any, out: Any, reduce: Callable[[Any, Any, int], bool]) -> None:
+    number = DTYPES.get(out.dtype)
+    if number is not None:
+        _whole(reduce(_plain(x), out, number))
+        return
+    # floats of 8 bits, integers of 4 and complex numbers of two halves
+    wide = dtypes.wide_dtype(out.dtype)
+    found = np.empty(out.shape, wide)
+    _whole(reduce(_plain(x.astype(wide)), found, DTYPES[wide]))
+    out[...] = found.astype(out.dtype)
+
+
+def _whole(met: bool) -> None:
+    if not met:
+        raise _Broken
+
+
+class ThreadsMember(Member):
+    def __init__(self, crew: _Crew, rank: int) -> None:
+        self.mesh = crew.mesh
+        self.rank = rank
+        self._crew = crew
+        self._groups: dict[tuple[str, ...], ThreadsGroup] = {}
+
+    def group(self, axes: tuple[str, ...]) -> Group:
+        found = self._groups.get(axes)
+        if found is None:
+            ranks = self.mesh.group(self.rank, axes)
+            found = self._groups[axes] = ThreadsGroup(
+                self._crew.meeting(ranks), ranks.index(self.rank), len(ranks))
+        return found
+
+
+class _Worker:
+    """A thread that runs what it is given, one after the other."""
+
+    def __init__(self, name: str) -> None:
+        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while True:
+            self.jobs.get()()
+
+
+class _Crew:
+    """Threads and meeting places for one run at a time."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.members = [ThreadsMember(self, r) for r in range(mesh.size)]
+        self.workers = [_Worker(f"functrans {d!r}") for d in mesh.ranks[1:]]
+        self.finished: list[int] = []
+        self._meetings: dict[tuple[int, ...], Rendezvous] = {}
+        self._lock = threading.Lock()
+
+    def meeting(self, ranks: tuple[int, ...]) -> Rendezvous:
+        """Where these ranks meet: all of them agree on the one that came first."""
+        with self._lock:
+            found = self._meetings.get(ranks)
+            if found is None:
+                found = self._meetings[ranks] = Rendezvous(len(ranks))
+                for rank in self.finished:
+                    if rank in ranks:
+                        found.leave()
+            return found
+
+    def leave(self, rank: int) -> None:
+        """A program is over: who waits for it waits in vain."""
+        with self._lock:
+            self.finished.append(rank)
+            for ranks, meeting in self._meetings.items():
+                if rank in ranks:
+                    meeting.leave()
+
+    def break_up(self) -> None:
+        with self._lock:
+            for meeting in self._meetings.values():
+                meeting.break_up()
+
+    def reset(self) -> None:
+        self.finished.clear()
+        for meeting in self._meetings.values():
+            meeting.reset()
+
+
+class ThreadsConnection(Connection):
+    """Runs the programs of all devices in this process; the first one in the caller's thread."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        # runs of several callers, and runs within runs, have crews of their own
+        self._idle: list[_Crew] = []
+
+    def run(self, program: Callable[[Member], R]) -> list[R]:
+        try:
+            crew = self._idle.pop()
+        except IndexError:
+            crew = _Crew(self.mesh)
+        run = _Run(crew, program)
+        for rank, worker in enumerate(crew.workers, start=1):
+            worker.jobs.put(_Job(run, rank, copy_context()))
+        run.on_device(0)
+        run.done.acquire()
+        crew.reset()
+        self._idle.append(crew)
+        if run.error is not None:
+            raise run.error
+        return run.results
+
+
+class _Job:
+    """The part of a run that one worker does."""
+
+    __slots__ = ("context", "rank", "run")
+
+    def __init__(self, run: _Run, rank: int, context: Context) -> None:
+        self.run, self.rank, self.context = run, rank, context
+
+    def __call__(self) -> None:
+        token = get_context_token()
+        set_context_token(self.run.token)
+        try:
+            self.context.run(self.run.on_device, self.rank)
+        finally:
+            set_context_token(token)
+
+
+class _Run:
+    """One program on all devices."""
+
+    def __init__(self, crew: _Crew, program: Callable[[Member], Any]) -> None:
+        self.crew = crew
+        self.program = program
+        size = len(crew.members)
+        self.results: list[Any] = [None] * size
+        self.error: BaseException | None = None
+        self.token = get_context_token()
+        self.threads = max(1, get_num_threads() // size)
+        self._left = size
+        self._lock = threading.Lock()
+        self.done = threading.Lock()
+        self.done.acquire()
+
+    def on_device(self, rank: int) -> None:
+        before = set_thread_share(self.threads)
+        try:
+            with acting_as(self.crew.members[rank]):
+                self.results[rank] = self.program(self.crew.members[rank])
+            self.crew.leave(rank)
+        except _Broken:
+            self._failed(rank, None)
+        except BaseException as error:  # the caller raises it
+            self._failed(rank, error)
+            self.crew.break_up()
+        finally:
+            set_thread_share(before)
+            with self._lock:
+                self._left -= 1
+                left = self._left
+            if left == 0:
+                self.done.release()
+
+    def _failed(self, rank: int, error: BaseException | None) -> None:
+        """Keep the first error, which says where it was; None where others came no more."""
+        mesh = self.crew.mesh
+        with self._lock:
+            if self.error is not None:
+                return
+            if error is None:
+                over = ", ".join(repr(mesh.ranks[r]) for r in self.crew.finished)
+                self.error = CollectiveError(
+                    f"{mesh.ranks[rank]!r} waits for {over or 'a device'} in a collective, and the "
+                    "program there is over.", where=user_source(),
+                    why="all devices of a group take part in a collective, in the same order.",
+                    fix="no collective in a branch or a loop that differs between devices")
+                return
+            error.add_note(f"On {mesh.ranks[rank]!r}, rank {rank} of {mesh!r}; the programs of "
+                           "the other devices were stopped.")
+            self.error = error
+
+
+class ThreadsEngine(Engine):
+    """Virtual devices of the CPU."""
+
+    name = "threads"
+
+    def __init__(self) -> None:
+        self._connections: dict[Mesh, ThreadsConnection] = {}
+
+    def takes(self, mesh: Mesh) -> bool:
+        return all(d.platform == "cpu" and d.is_local for d in mesh.ranks)
+
+    def connect(self, mesh: Mesh) -> Connection:
+        found = self._connections.get(mesh)
+        if found is None:
+            found = self._connections.setdefault(mesh, ThreadsConnection(mesh))
+        return found

@@ -1,0 +1,22 @@
+"""Meshes of devices, and arrays that are divided over them; JAX's names (jax.sharding)."""
+
+from functrans.core.errors import explain_missing_names
+from functrans.core.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    mesh_scope,
+    set_mesh,
+)
+from functrans.core.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from functrans.sharding.meshes import create_device_mesh, get_abstract_mesh, get_mesh, make_mesh
+
+P = PartitionSpec
+use_mesh = mesh_scope
+
+__all__ = ["AbstractMesh", "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding",
+           "SingleDeviceSharding", "create_device_mesh", "get_abstract_mesh", "get_mesh",
+           "make_mesh", "set_mesh", "use_mesh"]
+
+explain_missing_names(globals())

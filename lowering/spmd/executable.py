@@ -1,0 +1,92 @@
+"""Programs of several devices, ready to run: one compiled program, on each device on its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import ArrayBase, place_array, wrap
+from functrans.core.communicator import Connection, Member
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.mesh import DimAxes, Mesh
+from functrans.core.sharding import named
+from functrans.core.shards import cut, in_shards, shards_of
+from functrans.distributed.engines import engine_for
+from functrans.lowering.executable import Executable, WrapperExecutable
+from functrans.lowering.spmd.partition import Partitioned, partition
+
+__all__ = ["MeshExecutable", "MeshProgram", "compile_for_mesh"]
+
+
+def compile_for_mesh(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes],
+                     compile_: Callable[[Jaxpr], Executable]) -> MeshExecutable:
+    """The program of a mesh of devices for arguments in parts; `compile_` compiles that of one."""
+    parts = partition(jaxpr, mesh, in_dims)
+    return MeshExecutable(jaxpr, parts, compile_(parts.jaxpr))
+
+
+class MeshProgram:
+    """Runs a program on all devices of this process: Arrays in, Arrays in shards out."""
+
+    def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable) -> None:
+        mesh = parts.mesh
+        self.mesh = mesh
+        self._in_shardings = [named(mesh, d) for d in parts.in_dims]
+        self._in_types = [a.dtype for a in jaxpr.in_avals]
+        self._results = [(named(mesh, d), a.shape, a.dtype, a.weak_type)
+                         for d, a in zip(parts.out_dims, jaxpr.out_avals, strict=True)]
+        self._runs = [(executable.on(d.id) if d.platform == "gpu" else executable).run
+                      for d in mesh.local_devices]
+        self._coordinates = [[wrap(np.int32(i)) for i in mesh.coordinates(r).values()]
+                             for r in mesh.local_ranks]
+        self._places = {r: k for k, r in enumerate(mesh.local_ranks)}
+        self._connection: Connection = engine_for(mesh).connect(mesh)
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        parts = [self._parts(x, s, t) for x, s, t in
+                 zip(arrays, self._in_shardings, self._in_types, strict=True)]
+
+        def program(member: Member) -> list[Any]:
+            k = self._places[member.rank]
+            return self._runs[k]([*self._coordinates[k], *[p[k] for p in parts]])
+
+        found = self._connection.run(program)
+        return [in_shards(sharding, shape, dtype, [_array(outs[i]) for outs in found], weak)
+                for i, (sharding, shape, dtype, weak) in enumerate(self._results)]
+
+    def _parts(self, x: Any, sharding: Any, dtype: Any) -> Sequence[Any]:
+        """The parts of an argument, one for each device of this process."""
+        shards = shards_of(x)
+        if shards is not None and shards.sharding == sharding:
+            return shards.parts
+        if not isinstance(x, ArrayBase):
+            x = np.asarray(x, dtype)
+        parts = cut(x, sharding)
+        return [place_array(p, d.id + 1) if d.platform == "gpu" else p
+                for p, d in zip(parts, self.mesh.local_devices, strict=True)]
+
+
+def _array(out: Any) -> Any:
+    return out if isinstance(out, ArrayBase) else wrap(out)
+
+
+class MeshExecutable(WrapperExecutable):
+    """A program of a mesh of devices, and what is known of it."""
+
+    why_not_portable = "it runs on several devices."
+
+    def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable) -> None:
+        self.jaxpr = jaxpr
+        self.parts = parts
+        self._inner = executable
+        self.run = MeshProgram(jaxpr, parts, executable)
+
+    @property
+    def inner(self) -> Executable:
+        return self._inner
+
+    @property
+    def specialized(self) -> str:
+        return "each set of sizes is divided for itself"

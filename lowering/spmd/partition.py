@@ -1,0 +1,173 @@
+"""From a jaxpr of whole arrays to the jaxpr that each device runs on its parts.
+
+One walk along the program: each operation is applied to the parts that its operands have
+(`families.py`), after the collectives that it needs. What no rule knows is computed whole, by all
+devices. The bodies of `shard_map` are the programs of parts already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.mesh import DimAxes, Mesh
+from functrans.core.prune import prune_jaxpr
+from functrans.core.source import interpreted
+from functrans.core.staging import stage
+from functrans.lowering.spmd.control import CONTROL
+from functrans.lowering.spmd.families import rule_of
+from functrans.lowering.spmd.layout import CollectiveNote, Local, Placement, whole
+from functrans.lowering.spmd.plain import plain_params
+from functrans.primitives.collective import Collective, axis_index_p, pvary_p
+from functrans.primitives.shard_map import local_aval, shard_map_p, sharding_constraint_p
+
+__all__ = ["Partitioned", "partition"]
+
+COORDINATE = ShapedArray((), np.dtype(np.int32))
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """The program of each device.
+
+    Its first inputs are the places of the device along the axes of the mesh; `notes` are its
+    collectives.
+    """
+
+    jaxpr: Jaxpr
+    mesh: Mesh
+    in_dims: tuple[DimAxes, ...]
+    out_dims: tuple[DimAxes, ...]
+    notes: tuple[CollectiveNote, ...]
+
+
+def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partitioned:
+    """The program of each device of `mesh` for operands in parts; results are as they come."""
+    out_dims: list[DimAxes] = []
+    notes: list[CollectiveNote] = []
+    count = len(mesh.axis_names)
+
+    def fun(*args: Any) -> list[Any]:
+        walk = Walk(mesh, dict(zip(mesh.axis_names, args[:count], strict=True)), notes)
+        operands = [Local(x, d, a) for x, d, a in
+                    zip(args[count:], in_dims, jaxpr.in_avals, strict=True)]
+        outs = walk.run(jaxpr, operands)
+        out_dims.extend(o.dims for o in outs)
+        return [o.value for o in outs]
+
+    avals = [local_aval(a, d, mesh) for a, d in zip(jaxpr.in_avals, in_dims, strict=True)]
+    closed = stage(fun, [COORDINATE] * count + avals, name=jaxpr.name)
+    assert not closed.consts
+    return Partitioned(prune_jaxpr(closed.jaxpr), mesh, tuple(in_dims), tuple(out_dims),
+                       tuple(notes))
+
+
+class Walk(Placement):
+    """Applies a program to parts, in the program that is being staged."""
+
+    def run(self, jaxpr: Jaxpr, operands: Sequence[Local]) -> list[Local]:
+        """The results of a program of whole arrays."""
+        env: dict[Var, Local] = dict(zip(jaxpr.invars, operands, strict=True))
+        outer = interpreted.source
+
+        def read(atom: Any) -> Local:
+            return whole(atom.operand, atom.aval) if isinstance(atom, Literal) else env[atom]
+
+        try:
+            for eqn in jaxpr.eqns:
+                interpreted.source = eqn.source or outer
+                with self.asked_by(eqn):
+                    outs = self.apply(eqn, [read(a) for a in eqn.invars])
+                env.update(zip(eqn.outvars, outs, strict=True))
+        finally:
+            interpreted.source = outer
+        return [read(a) for a in jaxpr.outvars]
+
+    def apply(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
+        """The results of one operation."""
+        primitive, params = eqn.primitive, eqn.params
+        if primitive is shard_map_p:
+            return self._manual(eqn, operands)
+        if primitive is sharding_constraint_p:
+            return [self._constrained(eqn, operands[0])]
+        if primitive is pvary_p:
+            return list(operands)
+        if primitive is axis_index_p and params["axis_name"] in self.coordinates:
+            return [whole(self.coordinates[params["axis_name"]], COORDINATE)]
+        if primitive.higher_order:
+            rule = CONTROL.get(primitive)
+            outs = None if rule is None else rule(self, eqn, operands)
+            if outs is not None:
+                return outs
+            called = getattr(primitive, "called", None)
+            if called is not None:
+                inner, given = called(operands, **params)
+                return self.run(inner.hoist_consts(), given)
+        elif not isinstance(primitive, Collective):
+            family = rule_of(primitive)
+            if family is not None:
+                return family(self, eqn, operands)
+        with self.asked_by(eqn, f"{primitive.name} is computed whole"):
+            values = [self.place(x, ((),) * x.aval.ndim).value for x in operands]
+        outs = primitive.bind(*values, **plain_params(params))
+        results = list(outs) if primitive.multiple_results else [outs]
+        return [whole(r, v.aval) for r, v in zip(results, eqn.outvars, strict=True)]
+
+    def _manual(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
+        """The body of a shard_map: a program of parts, in place of the operation."""
+        body, mesh = eqn.params["jaxpr"], eqn.params["mesh"]
+        placed = [self.place(x, d)
+                  for x, d in zip(operands, eqn.params["in_dims"], strict=True)]
+        inner = _Manual(self.mesh, self.coordinates, self.notes)
+        outs = inner.run(body, [whole(x.value, local_aval(x.aval, x.dims, mesh))
+                                for x in placed])
+        return [Local(o.value, d, v.aval) for o, d, v in
+                zip(outs, eqn.params["out_dims"], eqn.outvars, strict=True)]
+
+    def _constrained(self, eqn: Equation, x: Local) -> Local:
+        sharding, free = eqn.params["sharding"], eqn.params["free"]
+        dims = list(sharding.dims(x.aval.shape, "with_sharding_constraint"))
+        used = {a for d in dims for a in d}
+        for k in free:
+            if not used.intersection(x.dims[k]):
+                dims[k] = x.dims[k]
+        return self.place(x, tuple(dims))
+
+
+class _Manual(Walk):
+    """Applies the body of a shard_map: values are parts already, collectives are its own."""
+
+    def apply(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
+        primitive, params = eqn.primitive, eqn.params
+        if primitive in (shard_map_p, pvary_p, axis_index_p) or primitive in CONTROL:
+            return super().apply(eqn, operands)
+        if primitive is sharding_constraint_p:  # axes that the body does not see are whole
+            return list(operands)
+        if primitive.higher_order and getattr(primitive, "called", None) is not None:
+            inner, given = primitive.called(operands, **params)
+            return self.run(inner.hoist_consts(), given)
+        values = [x.value for x in operands]
+        if isinstance(primitive, Collective):
+            (x,) = values
+            axes = params["axis_name"]
+            axes = axes if isinstance(axes, tuple) else (axes,)
+            self.note(primitive.name, axes, x, _received(primitive.name, x.aval,
+                                                         self.mesh.size_of(axes)))
+        outs = primitive.bind(*values, **plain_params(params))
+        results = list(outs) if primitive.multiple_results else [outs]
+        return [whole(r, v.aval) for r, v in zip(results, eqn.outvars, strict=True)]
+
+
+def _received(name: str, aval: ShapedArray, n: int) -> Any:
+    """Bytes that each device receives in a collective whose operand has that type."""
+    if name in ("psum", "pmax", "pmin"):
+        return 2 * aval.nbytes * (n - 1) // n
+    if name == "all_gather":
+        return aval.nbytes * (n - 1)
+    return aval.nbytes if name == "ppermute" else aval.nbytes * (n - 1) // n
+
