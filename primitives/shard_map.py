@@ -19,7 +19,7 @@ from functrans.core.sharding import NamedSharding
 from functrans.primitives.base import LinearPrimitive
 from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import psum_p
-from functrans.primitives.control_flow.bodies import stage_body
+from functrans.primitives.control_flow.bodies import leaves_unsized, rematerialized, stage_body
 from functrans.primitives.shape import reshape
 
 __all__ = ["axes_in", "global_aval", "local_aval", "shard_map_p", "sharding_constraint_p"]
@@ -87,6 +87,8 @@ class ShardMap(HigherOrder):
         n = len(jaxpr.outvars)
         with manual.bound():
             split = linearize_jaxpr(jaxpr, active)
+            if leaves_unsized(split.primal, split.primal.outvars[n:]):
+                split = rematerialized(jaxpr, split, active)
             saved = split.primal.out_avals[n:]
             residual_dims = tuple([_own_axis(a, mesh) for a in saved])
             primal = stage_body(lambda *xs: _with_own_axes(split.primal, n, xs),

@@ -65,6 +65,8 @@ class Primitive:
     has_effect: ClassVar[bool] = False
     # over a named axis: the vmap that owns `axis_name` interprets it
     collective: ClassVar[bool] = False
+    # the types of results say along which axes of a mesh they vary; else they do as operands do
+    says_varying: ClassVar[bool] = False
     # evaluation compiles, for the device of the operands
     compiles: ClassVar[bool] = False
     # evaluation is told the line of its equation, as the parameter `source`
@@ -199,6 +201,7 @@ class HigherOrder(Primitive, abstract=True):
     """
 
     higher_order = True
+    says_varying = True
     multiple_results = True
     widens_halves = False
     linearize: Any = None

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from functrans.core.avals import SAME, ShapedArray
-from functrans.core.trace import Tracer
+from functrans.core.trace import Tracer, get_trace
 
 if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
-__all__ = ["aligned", "set_pvary", "vary", "varying_of", "with_varying"]
+__all__ = ["aligned", "alike", "set_pvary", "vary", "varying_of", "with_varying"]
 
 _pvary: Final[list[Callable[[Any, frozenset[Any]], Any]]] = []
 
@@ -48,12 +48,21 @@ def aligned(primitive: Primitive, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([vary(a, axes) if isinstance(a, Tracer) else a for a in args])
 
 
+def alike(args: list[Any]) -> list[Any]:
+    """Arguments of a call of a function with rules of its own, which no rule aligns."""
+    trace = get_trace()
+    if trace is None or not trace.is_manual:
+        return args
+    axes: frozenset[Any] = frozenset().union(*map(varying_of, args))
+    return [vary(a, axes) if isinstance(a, Tracer) else a for a in args] if axes else args
+
+
 def with_varying(primitive: Primitive, operands: Sequence[ShapedArray], results: Any) -> Any:
     """The types of results of an operation: they vary as its operands do.
 
     Collectives and operations that run programs say it themselves.
     """
-    if primitive.collective or primitive.higher_order:
+    if primitive.collective or primitive.says_varying:
         return results
     axes: frozenset[Any] = SAME
     for a in operands:

@@ -10,6 +10,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array, to_arrays
 from functrans.core.errors import CarryTypeError, FunctransError
+from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from functrans.core.keypath import KeyPath, keystr
 from functrans.core.source import user_source
@@ -21,10 +22,12 @@ from functrans.core.tree import (
     tree_paths,
     tree_unflatten,
 )
+from functrans.core.varying import vary
 from functrans.primitives.convert import convert_element_type
 from functrans.transforms.flat import name_of
 
-__all__ = ["Carry", "common_consts", "convert_to", "leaves_of", "stage_carrying"]
+__all__ = ["Carry", "common_consts", "convert_to", "leaves_of", "retyped",
+           "stage_carrying"]
 
 
 def leaves_of(tree: Any, what: str) -> tuple[list[Any], PyTreeDef]:
@@ -55,6 +58,21 @@ def common_consts(programs: Sequence[ClosedJaxpr]) -> tuple[list[Any], tuple[Jax
         jaxprs.append(Jaxpr((), leading + jaxpr.invars, jaxpr.eqns, jaxpr.outvars,
                             name=jaxpr.name))
     return list(consts.values()), tuple(jaxprs)
+
+
+def retyped(closed: ClosedJaxpr, avals: Sequence[ShapedArray], axes: frozenset[Any],
+            out_axes: Sequence[frozenset[Any]]) -> ClosedJaxpr:
+    """A program of `shard_map` for inputs of other types, whose constants vary along `axes`.
+
+    Output i varies along `out_axes[i]`, besides those along which it does.
+    """
+    jaxpr, n = closed.jaxpr.hoist_consts(), len(closed.consts)
+    consts = [vary(c, axes) for c in closed.consts]
+    again = stage(lambda *xs: [vary(o, a) for o, a in
+                               zip(eval_jaxpr(jaxpr, (), *xs), out_axes, strict=True)],
+                  [*map(get_aval, consts), *avals], name=jaxpr.name).jaxpr
+    return ClosedJaxpr(Jaxpr(again.invars[:n], again.invars[n:], again.eqns, again.outvars,
+                             name=again.name), tuple(consts))
 
 
 @dataclass
@@ -116,6 +134,9 @@ def _settle(carry: Carry, outs: Sequence[ShapedArray], results: list[Any], fun: 
     wrong = []
     for i, (before, after) in enumerate(zip(carry.avals, outs, strict=True)):
         if before.matches(after):
+            if after.varying - before.varying:  # the body makes it differ between devices
+                carry.leaves[i] = vary(carry.leaves[i], after.varying)
+                changed = True
             continue
         common = dtypes.result_type(before, after)
         if before.shape != after.shape:

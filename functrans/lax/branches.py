@@ -24,7 +24,8 @@ from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.tree import PyTreeDef, describe_difference, tree_paths, tree_unflatten
-from functrans.lax.bodies import common_consts, convert_to, leaves_of
+from functrans.core.varying import vary, varying_of
+from functrans.lax.bodies import common_consts, convert_to, leaves_of, retyped
 from functrans.primitives.compare import clamp, ne
 from functrans.primitives.control_flow import cond_p
 from functrans.primitives.convert import convert_element_type
@@ -133,6 +134,9 @@ def _choose(what: str, index: Any, branches: Sequence[Callable[..., Any]],
     if config.current().disable_jit and isinstance(index, ArrayBase):
         return branches[int(index)](*operands)
     leaves, tree = leaves_of(tuple(operands), f"{what}: operand ")
+    axes = varying_of(index)
+    if axes:  # each device takes a branch of its own
+        leaves = [vary(x, axes) for x in leaves]
     avals = [get_aval(x) for x in leaves]
     programs = []
     trees: list[PyTreeDef] = []
@@ -149,6 +153,10 @@ def _choose(what: str, index: Any, branches: Sequence[Callable[..., Any]],
                 why="the result must have one type whichever branch is taken.",
                 fix="return the same containers from every branch")
     programs = _with_common_types(what, programs, names, trees[0])
+    if axes or len({a.varying for p in programs for a in p.out_avals}) > 1:
+        out_axes = [axes.union(*[a.varying for a in outs])
+                    for outs in zip(*[p.out_avals for p in programs], strict=True)]
+        programs = [retyped(p, avals, axes, out_axes) for p in programs]
     consts, jaxprs = common_consts(programs)
     return tree_unflatten(trees[0], cond_p.bind(index, *consts, *leaves, branches=jaxprs))
 

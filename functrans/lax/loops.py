@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase
 from functrans.core import config, dtypes
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim, Size, known_relation
 from functrans.core.errors import (
@@ -32,7 +32,8 @@ from functrans.core.tree import (
     tree_structure,
     tree_unflatten,
 )
-from functrans.lax.bodies import Carry, leaves_of, stage_carrying
+from functrans.core.varying import vary
+from functrans.lax.bodies import Carry, leaves_of, retyped, stage_carrying
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import size_array
@@ -87,7 +88,7 @@ def _scan(f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool,
     def body(c: Any, x: Any) -> tuple[Any, Any]:
         return _pair(f, f(c, x))
 
-    x_avals = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in elements]
+    x_avals = [get_aval(x).with_shape(x.shape[1:]) for x in elements]
     closed, ys_tree = stage_carrying(f, body, carry, x_avals, xs_tree)
     if unroll is True:
         unroll = size if isinstance(size, int) else 1
@@ -144,7 +145,7 @@ def _python_scan(f: Callable[..., Any], carry: Any, xs: list[Any], tree: PyTreeD
     """The loop in Python, for debuggers."""
     if size == 0:
         carry_avals = [get_aval(x) for x in leaves_of(carry, "scan: the initial carry")[0]]
-        x_avals = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
+        x_avals = [get_aval(x).with_shape(x.shape[1:]) for x in xs]
         call = FlatFunction(lambda c, x: _pair(f, f(c, x))[1], tree_structure(
             (carry, tree_unflatten(tree, xs))), {}, "scan")
         closed = stage(call, [*carry_avals, *x_avals])
@@ -202,6 +203,13 @@ def _while(what: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], 
     flat = FlatFunction(cond_fun, tree_structure((tree_unflatten(tree, leaves),)), {}, what)
     test = stage(flat, carry.avals, name=name_of(cond_fun))
     _check_predicate(what, cond_fun, test.out_avals, flat.out_tree)
+    axes = test.out_avals[0].varying
+    if axes:  # each device runs the loop for itself
+        carry.leaves = [vary(x, axes) for x in carry.leaves]
+        body, _ = stage_carrying(body_fun, lambda c, _: (body_fun(c), None), carry, (),
+                                 tree_structure(None))
+        test = retyped(test, carry.avals, axes, [axes])
+        body = retyped(body, carry.avals, axes, [axes] * len(carry.leaves))
     outs = while_p.bind(*test.consts, *body.consts, *carry.leaves,
                         cond_jaxpr=test.jaxpr.hoist_consts(), body_jaxpr=body.jaxpr.hoist_consts(),
                         cond_nconsts=len(test.consts), body_nconsts=len(body.consts))

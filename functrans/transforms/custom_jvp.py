@@ -26,6 +26,7 @@ from functrans.core.source import own_lines, user_source
 from functrans.core.staging import stage
 from functrans.core.trace import get_trace
 from functrans.core.tree import tree_flatten, tree_unflatten
+from functrans.core.varying import alike
 from functrans.transforms.batching import BatchTrace, front
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_call import (
@@ -290,6 +291,7 @@ class custom_jvp(WithRules, Generic[R]):  # a decorator, named as in JAX
         fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
         leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
                                     name_of(self.fun))
+        leaves = alike(leaves)
         rule_args = [fixed[i] for i in sorted(fixed)]
         flat = FlatFunction(_filled_in(self.fun, fixed, len(args)), tree, {}, "custom_jvp")
         rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))

@@ -33,6 +33,7 @@ from functrans.core.tree import (
     tree_flatten,
     tree_unflatten,
 )
+from functrans.core.varying import alike
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
 from functrans.transforms.batching import BatchTrace, batch_flat, front
@@ -475,6 +476,7 @@ class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
         fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
         leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
                                     name_of(self.fun))
+        leaves = alike(leaves)
         rules = _FlatRules(self, fixed, len(args), tree, [get_aval(x) for x in leaves])
         call = VJPRuleCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
                            (*self.user_functions, *fixed.values()))

@@ -7,16 +7,17 @@ devices. The bodies of `shard_map` are the programs of parts already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.prune import prune_jaxpr
+from functrans.core.sizes import learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.core.staging import stage
 from functrans.lowering.spmd.control import CONTROL
@@ -67,6 +68,11 @@ def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partition
                        tuple(notes))
 
 
+def substituted(aval: ShapedArray, sizes: Mapping[str, Any]) -> ShapedArray:
+    """A type with other sizes in place of those with names."""
+    return aval.with_shape(tuple([substitute(n, sizes) for n in aval.shape]))
+
+
 class Walk(Placement):
     """Applies a program to parts, in the program that is being staged."""
 
@@ -74,16 +80,30 @@ class Walk(Placement):
         """The results of a program of whole arrays."""
         env: dict[Var, Local] = dict(zip(jaxpr.invars, operands, strict=True))
         outer = interpreted.source
+        sizes: dict[str, Any] = {}  # what sizes that a run decides are called here
+        symbolic = bool(jaxpr.size_names)
+        if symbolic:
+            for var, x in env.items():
+                learn_sizes(sizes, var.aval.shape, x.aval.shape)
 
         def read(atom: Any) -> Local:
             return whole(atom.operand, atom.aval) if isinstance(atom, Literal) else env[atom]
 
         try:
-            for eqn in jaxpr.eqns:
+            for given in jaxpr.eqns:
+                eqn = given
                 interpreted.source = eqn.source or outer
+                if sizes:
+                    eqn = eqn.replace(params={k: substitute(v, sizes)
+                                              for k, v in eqn.params.items()},
+                                      outvars=tuple([Var(substituted(v.aval, sizes))
+                                                     for v in eqn.outvars]))
                 with self.asked_by(eqn):
                     outs = self.apply(eqn, [read(a) for a in eqn.invars])
-                env.update(zip(eqn.outvars, outs, strict=True))
+                for var, x in zip(given.outvars, outs, strict=True):
+                    env[var] = x
+                    if symbolic:
+                        learn_sizes(sizes, var.aval.shape, x.aval.shape)
         finally:
             interpreted.source = outer
         return [read(a) for a in jaxpr.outvars]
@@ -116,7 +136,7 @@ class Walk(Placement):
             values = [self.place(x, ((),) * x.aval.ndim).value for x in operands]
         outs = primitive.bind(*values, **plain_params(params))
         results = list(outs) if primitive.multiple_results else [outs]
-        return [whole(r, v.aval) for r, v in zip(results, eqn.outvars, strict=True)]
+        return [whole(r, get_aval(r)) for r in results]
 
     def _manual(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
         """The body of a shard_map: a program of parts, in place of the operation."""
@@ -160,7 +180,7 @@ class _Manual(Walk):
                                                          self.mesh.size_of(axes)))
         outs = primitive.bind(*values, **plain_params(params))
         results = list(outs) if primitive.multiple_results else [outs]
-        return [whole(r, v.aval) for r, v in zip(results, eqn.outvars, strict=True)]
+        return [whole(r, get_aval(r)) for r in results]
 
 
 def _received(name: str, aval: ShapedArray, n: int) -> Any:

@@ -49,9 +49,12 @@ class Scan(HigherOrder):
                 raise AxisSizeError(f"scan of length {length} over an operand of type {x}.")
         check_operands("scan", jaxpr.in_avals, [*first, *(x.with_shape(x.shape[1:]) for x in xs)])
         carry, ys = counted(jaxpr.out_avals, num_carry)
-        for before, after in zip(avals[num_consts:num_consts + num_carry], carry, strict=True):
+        init = avals[num_consts:num_consts + num_carry]
+        for before, after in zip(init, carry, strict=True):
             if not before.matches(after):
                 raise JaxprError(f"scan carries a {before}, the body makes it a {after}.")
+        carry = [after.varying_along(before.varying | after.varying)
+                 for before, after in zip(init, carry, strict=True)]
         return [*carry, *(y.with_shape((length, *y.shape)) for y in ys)]
 
     def evaluate(self, *args: Any, jaxpr: Jaxpr, length: int, reverse: bool, unroll: int,

@@ -76,6 +76,8 @@ class While(HigherOrder):
         if (record is None) != (not records) or len(records) < num_active:
             raise JaxprError(f"while records {record} has {len(records)} records, {num_active} of "
                              "them predicates.")
+        carry = [after.varying_along(before.varying | after.varying)
+                 for before, after in zip(init, carry, strict=True)]
         return [*carry, *(a.with_shape((record, *a.shape)) for a in records)]
 
     def decided_sizes(self, params: Mapping[str, Any]) -> frozenset[str]:
