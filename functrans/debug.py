@@ -17,7 +17,8 @@ from functrans.core.trace import ARRAYS
 if TYPE_CHECKING:
     from functrans.typing import PyTree
 
-__all__ = ["breakpoint", "callback", "log", "print"]
+__all__ = ["breakpoint", "callback", "log", "print", "visualize_array_sharding",
+           "visualize_sharding"]
 
 _LOGGER = logging.getLogger("functrans")
 
@@ -97,6 +98,49 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
         sys.breakpointhook()
 
     callback(stop, ordered=ordered, **{**found, **kwargs})
+
+
+
+def visualize_array_sharding(x: Any, **options: Any) -> None:
+    """Print which devices have which part of an array of one or two axes.
+
+    Raises ArgumentError for other arrays.
+
+    >>> import functrans as ft
+    >>> with ft.config.cpu_devices(2):
+    ...     mesh = ft.make_mesh((2,), ("x",), devices=ft.devices("cpu"))
+    >>> x = ft.device_put(ft.numpy.ones((4, 4)), ft.NamedSharding(mesh, ft.P("x")))
+    >>> ft.debug.visualize_array_sharding(x)
+    +-------+
+    | cpu:0 |
+    +-------+
+    | cpu:1 |
+    +-------+
+    """
+    visualize_sharding(x.shape, x.sharding, **options)
+
+
+def visualize_sharding(shape: Sequence[int], sharding: Any, **options: Any) -> None:
+    """Print which devices have which part of an array of that shape."""
+    if not 1 <= len(shape) <= 2:
+        raise ArgumentError(f"visualize_sharding: an array of shape {tuple(shape)}.",
+                            why="arrays of one or two axes can be drawn.")
+    cells: dict[tuple[int, int], list[str]] = {}
+    rows = (1, *shape) if len(shape) == 1 else tuple(shape)
+    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+        full = (slice(None), *index) if len(shape) == 1 else index
+        at = (full[0].indices(rows[0])[0], full[1].indices(rows[1])[0])
+        cells.setdefault(at, []).append(repr(device))
+    tops = sorted({top for top, _ in cells})
+    lefts = sorted({left for _, left in cells})
+    texts = [[", ".join(cells[top, left]) for left in lefts] for top in tops]
+    widths = [max(len(row[k]) for row in texts) for k in range(len(lefts))]
+    line = "+" + "+".join("-" * (w + 2) for w in widths) + "+"
+    builtins.print(line)
+    for row in texts:
+        builtins.print("| " + " | ".join(t.center(w) for t, w in
+                                         zip(row, widths, strict=True)) + " |")
+        builtins.print(line)
 
 
 publish(globals(), __all__)

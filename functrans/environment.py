@@ -11,7 +11,10 @@ import ml_dtypes
 import numpy as np
 
 from functrans import _runtime
+from functrans.core.communicator import processes, this_process
 from functrans.core.errors import ArgumentError
+from functrans.core.sharding import NamedSharding, Sharding
+from functrans.core.shards import in_shards, place_part, shards_of
 from functrans.core.source import user_source
 from functrans.device import Device, current_device, devices
 from functrans.numpy import asarray
@@ -43,44 +46,46 @@ def device_count(backend: str | None = None) -> int:
     >>> ft.device_count("cpu")
     1
     """
-    return len(local_devices(backend=backend))
+    return len(devices(default_backend() if backend is None else backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """The same as `device_count`: there is one process."""
-    return device_count(backend)
+    """The number of devices of a platform that this process has."""
+    return len(local_devices(backend=backend))
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
-    """The devices of a platform, by default of that of the default device, in this process.
+    """The devices of a platform, by default of that of the default device, in one process.
 
-    Raises ArgumentError for another process than 0.
+    Raises ArgumentError for a process that there is not.
 
     >>> import functrans as ft
     >>> ft.local_devices(backend="cpu")
     [cpu:0]
     """
-    for asked in (process_index, host_id):
-        if asked not in (None, 0):
-            raise ArgumentError(f"local_devices: there is no process {asked}.",
-                                where=user_source(), why="programs run in one process, number 0.")
-    return devices(default_backend() if backend is None else backend)
+    asked = host_id if process_index is None else process_index
+    if asked is not None and asked not in range(processes()):
+        raise ArgumentError(f"local_devices: there is no process {asked}.", where=user_source(),
+                            why=f"there are {processes()}, numbered from 0.")
+    process = this_process() if asked is None else asked
+    return [d for d in devices(default_backend() if backend is None else backend)
+            if d.process_index == process]
 
 
 def process_count(backend: str | None = None) -> int:
-    """1: programs run in one process."""
-    return 1
+    """How many processes run the same program together: 1 unless an engine connects more."""
+    return processes()
 
 
 def process_index(backend: str | None = None) -> int:
-    """0, the number of the one process."""
-    return 0
+    """The number of this process among them."""
+    return this_process()
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """[0], the numbers of all processes."""
-    return [0]
+    """The numbers of all processes."""
+    return list(range(processes()))
 
 
 host_count, host_id, host_ids = process_count, process_index, process_indices
@@ -113,54 +118,125 @@ def print_environment_info(return_string: bool = False) -> str | None:
     return None
 
 
-def make_array_from_callback(shape: ShapeLike, sharding: DeviceLike | None,
+def make_array_from_callback(shape: ShapeLike, sharding: DeviceLike | Sharding | None,
                              data_callback: Callable[[tuple[slice, ...]], ArrayLike],
                              dtype: DTypeLike | None = None) -> Array:
-    """The array of what a function gives for an index, on a device; None is the default one.
+    """The array of what a function gives for an index, in shards or on a device.
 
-    There is one device, so that the function is called once, for all of the array. Raises
-    ArgumentError if the shape is another one.
+    The function is called for each part that this process has, with the slices that it has of the
+    whole; parts that several devices have are asked for once. Raises ArgumentError if what it gives
+    has another shape.
 
     >>> import functrans as ft, numpy as np
     >>> data = np.arange(4)
     >>> ft.make_array_from_callback((4,), None, lambda index: data[index]).tolist()
     [0, 1, 2, 3]
     """
-    sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)  # type: ignore[arg-type]
-    return _placed("make_array_from_callback", asarray(
-        data_callback(tuple(slice(0, n) for n in sizes)), dtype), sizes, sharding)
+    sizes = _shape(shape)
+    if not isinstance(sharding, NamedSharding):
+        return _placed("make_array_from_callback", asarray(
+            data_callback(tuple(slice(0, n) for n in sizes)), dtype), sizes, sharding)
+    known: dict[str, Array] = {}
+    parts = []
+    for rank, device in zip(sharding.mesh.local_ranks, sharding.mesh.local_devices, strict=True):
+        index = sharding.rank_indices(sizes)[rank]
+        key = str(index)
+        if key not in known:
+            known[key] = asarray(data_callback(index), dtype)
+        parts.append(place_part(known[key], device))
+    return _joined("make_array_from_callback", sizes, sharding, parts)
 
 
-def make_array_from_single_device_arrays(shape: ShapeLike, sharding: DeviceLike | None,
+def make_array_from_single_device_arrays(shape: ShapeLike, sharding: DeviceLike | Sharding | None,
                                          arrays: Sequence[Array], *,
                                          dtype: DTypeLike | None = None) -> Array:
-    """The one array of a sequence, on a device; an array lies on one device.
+    """The array of that shape whose parts are given, one for each device of this process.
 
-    Raises ArgumentError for another number of arrays and another shape.
+    They are in the order of the devices of the mesh; those that say where they lie may come in any
+    order. Raises ArgumentError for another number of arrays and other shapes.
     """
-    if len(arrays) != 1:
-        raise ArgumentError(f"make_array_from_single_device_arrays: {len(arrays)} arrays.",
-                            where=user_source(), why="an array lies on one device.")
-    sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)  # type: ignore[arg-type]
-    return _placed("make_array_from_single_device_arrays", asarray(arrays[0], dtype), sizes,
-                   sharding)
+    name = "make_array_from_single_device_arrays"
+    sizes = _shape(shape)
+    if not isinstance(sharding, NamedSharding):
+        if len(arrays) != 1:
+            raise ArgumentError(f"{name}: {len(arrays)} arrays.", where=user_source(),
+                                why="an array that is not in shards lies on one device.")
+        return _placed(name, asarray(arrays[0], dtype), sizes, sharding)
+    devices = sharding.mesh.local_devices
+    if len(arrays) != len(devices):
+        raise ArgumentError(f"{name}: {len(arrays)} arrays for {len(devices)} devices.",
+                            where=user_source(), why="there is one for each device of the mesh.")
+    lie = [x.device for x in arrays]
+    if set(lie) == set(devices):
+        arrays = [arrays[lie.index(d)] for d in devices]
+    parts = []
+    for x, device in zip(arrays, devices, strict=True):
+        shards = shards_of(x)
+        whole = x if shards is None else shards.parts[0]
+        parts.append(place_part(asarray(whole, dtype), device))
+    return _joined(name, sizes, sharding, parts)
 
 
-def make_array_from_process_local_data(sharding: DeviceLike | None, local_data: ArrayLike,
+def make_array_from_process_local_data(sharding: DeviceLike | Sharding | None,
+                                       local_data: ArrayLike,
                                        global_shape: ShapeLike | None = None) -> Array:
-    """The data of the one process as an array on a device; None is the default one.
+    """The data of this process as its part of an array, or as an array on a device.
+
+    With one process the data are the whole array. With several, an axis that is divided over
+    processes has as many times the size, unless `global_shape` says it.
 
     >>> import functrans as ft, numpy as np
     >>> ft.make_array_from_process_local_data(None, np.ones(2)).shape
     (2,)
     """
+    name = "make_array_from_process_local_data"
     x = asarray(local_data)
-    sizes = tuple(x.shape) if global_shape is None else \
-        (global_shape,) if np.ndim(global_shape) == 0 else tuple(global_shape)  # type: ignore[arg-type]
-    return _placed("make_array_from_process_local_data", x, sizes, sharding)
+    if not isinstance(sharding, NamedSharding):
+        sizes = tuple(x.shape) if global_shape is None else _shape(global_shape)
+        return _placed(name, x, sizes, sharding)
+    sizes = _whole_shape(x, sharding) if global_shape is None else _shape(global_shape)
+    indices = [sharding.rank_indices(sizes)[r] for r in sharding.mesh.local_ranks]
+    if tuple(x.shape) == sizes:
+        starts = [0] * len(sizes)
+    else:
+        starts = [min([i[k].indices(n)[0] for i in indices]) for k, n in enumerate(sizes)]
+    data = np.asarray(x)
+    parts = [asarray(data[tuple([slice(s.indices(n)[0] - a, s.indices(n)[1] - a)
+                                 for s, n, a in zip(index, sizes, starts, strict=True)])])
+             for index in indices]
+    return _joined(name, sizes, sharding, [place_part(p, d) for p, d in
+                                           zip(parts, sharding.mesh.local_devices, strict=True)])
 
 
-def _placed(name: str, x: Array, shape: Any, device: DeviceLike | None) -> Array:
+def _whole_shape(x: Array, sharding: NamedSharding) -> tuple[int, ...]:
+    """The shape of an array of which this process has a part of the shape of x."""
+    mesh = sharding.mesh
+    places = [mesh.coordinates(r) for r in mesh.local_ranks]
+    sizes = []
+    for n, axes in zip(x.shape, sharding.dims((0,) * x.ndim), strict=True):
+        here = len({tuple([p[a] for a in axes]) for p in places})
+        sizes.append(n * mesh.size_of(axes) // here)
+    return tuple(sizes)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return (shape,) if np.ndim(shape) == 0 else tuple(shape)
+
+
+def _joined(name: str, shape: tuple[int, ...], sharding: NamedSharding,
+            parts: Sequence[Any]) -> Array:
+    expected = sharding.shard_shape(shape)
+    for part in parts:
+        if tuple(part.shape) != expected or part.dtype != parts[0].dtype:
+            raise ArgumentError(
+                f"{name}: a part is {part.aval}, among {parts[0].aval}.", where=user_source(),
+                why=f"{sharding!r} divides an array of shape {shape} into parts of shape "
+                    f"{expected}, which have one dtype.")
+    joined: Array = in_shards(sharding, shape, parts[0].dtype, parts)
+    return joined
+
+
+def _placed(name: str, x: Array, shape: Any, device: DeviceLike | Sharding | None) -> Array:
     if tuple(x.shape) != tuple(shape):
         raise ArgumentError(f"{name}: the data is of shape {tuple(x.shape)}, not {tuple(shape)}.",
                             where=user_source())

@@ -11,10 +11,14 @@ from functrans._runtime import ArrayBase
 from functrans.array import Array
 from functrans.core import tree
 from functrans.core.dtypes import KEY_DTYPES
+from functrans.core.mesh import PartitionSpec
+from functrans.core.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from functrans.core.shards import cut, in_shards, on_device, place_part, shards_of
 from functrans.core.trace import Tracer
 from functrans.device import CPU, Device, find_device, place_of
 from functrans.dlpack import from_interface
 from functrans.numpy import asarray
+from functrans.transforms.constraints import as_sharding, with_sharding_constraint
 from functrans.typing import DeviceLike, PyTree
 
 T = TypeVar("T")
@@ -22,9 +26,13 @@ T = TypeVar("T")
 __all__ = ["block_until_ready", "device_get", "device_put"]
 
 
-def device_put(x: PyTree, device: DeviceLike | None = None, *, src: DeviceLike | None = None,
-               donate: bool = False, may_alias: bool | None = None) -> PyTree:
+def device_put(x: PyTree, device: DeviceLike | Sharding | PyTree | None = None, *,
+               src: DeviceLike | None = None, donate: bool = False,
+               may_alias: bool | None = None) -> PyTree:
     """The leaves of a pytree as arrays on a device, by default on the default device.
+
+    In place of a device there may be a sharding (`functrans.sharding`), which divides arrays over
+    the devices of a mesh, or a pytree of devices and shardings that is a prefix of x.
 
     Arrays that are there stay as they are, or are copied with `may_alias=False`; a GPU computes on
     while data is copied to it. `src` and `donate` only tell more about x. Raises
@@ -35,12 +43,42 @@ def device_put(x: PyTree, device: DeviceLike | None = None, *, src: DeviceLike |
     >>> ft.device_put({"w": np.ones(2)}, "cpu")["w"].device
     cpu:0
     """
-    target = find_device(device)
-    placed = tree.tree_map(lambda leaf: _put(leaf, target, device is not None), x)
+    placed: PyTree
+    if device is None or isinstance(device, (Device, str)):
+        target = find_device(device)
+        placed = tree.tree_map(lambda leaf: _put(leaf, target, device is not None), x)
+    else:
+        leaves, structure = tree.tree_flatten(x)
+        wanted = tree.broadcast_prefix(device, x, lambda d: d is None or isinstance(
+            d, (Device, Sharding, str, PartitionSpec)), what="device_put: the devices")
+        placed = tree.tree_unflatten(structure, [
+            _put(leaf, find_device(d), d is not None) if d is None or isinstance(d, (Device, str))
+            else _divided(leaf, as_sharding(d, "device_put"))
+            for leaf, d in zip(leaves, wanted, strict=True)])
     if may_alias is not False:
         return placed
     return tree.tree_map(
         lambda leaf, old: _own(leaf) if leaf is old and type(leaf) is Array else leaf, placed, x)
+
+
+def _divided(leaf: Any, sharding: Sharding | None) -> Any:
+    """One leaf in shards."""
+    x = asarray(leaf)
+    if type(x) is not Array or sharding is None:
+        return x if sharding is None else with_sharding_constraint(x, sharding)
+    if isinstance(sharding, SingleDeviceSharding):
+        return _put(x, next(iter(sharding.device_set)), True)
+    assert isinstance(sharding, NamedSharding)
+    sharding.dims(x.shape, "device_put")
+    shards = shards_of(x)
+    if shards is not None:
+        if shards.sharding == sharding:
+            return x
+        if isinstance(shards.sharding, NamedSharding) and shards.sharding.mesh == sharding.mesh:
+            return with_sharding_constraint(x, sharding)
+    parts = [place_part(part, device) for part, device in
+             zip(cut(x, sharding), sharding.mesh.local_devices, strict=True)]
+    return in_shards(sharding, x.shape, x.dtype, parts, x.weak_type)
 
 
 def _own(x: Array) -> Array:
@@ -55,6 +93,13 @@ def _put(leaf: Any, device: Device, asked: bool) -> Any:
     x = from_interface(leaf) if interface and _runtime.cuda_open() else asarray(leaf)
     if type(x) is not Array:  # a tracer
         return x
+    shards = shards_of(x)
+    if shards is not None:
+        if not asked or shards.sharding == SingleDeviceSharding(device):
+            return x
+        x = _runtime.wrap(x._np, x.weak_type)
+    if device.platform == "cpu" and device != CPU:
+        return on_device(_runtime.wrap(x._np, x.weak_type), device)
     if device == CPU and x.device == CPU and not (asked and _runtime.cuda_open()):
         return x  # where there is no other device, it does not matter who put it here
     if not asked and x.device != CPU:

@@ -11,7 +11,7 @@ from functrans.core.cuda import PUT_ON_CPU, SHARDED, gpu_of
 if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
-__all__ = ["evaluate", "evaluate_on_mesh", "is_on_gpu", "set_gpu_evaluator",
+__all__ = ["evaluate", "evaluate_on_mesh", "is_off_host", "is_on_gpu", "set_gpu_evaluator",
            "set_mesh_evaluator"]
 
 HOST: Final = (0, PUT_ON_CPU)
@@ -34,6 +34,11 @@ def set_mesh_evaluator(evaluator: Evaluator) -> None:
 def evaluate_on_mesh(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """The list of results of a primitive on the devices of a mesh."""
     return _mesh_evaluators[0](primitive, args, params)
+
+
+def is_off_host(x: Any) -> bool:
+    """Whether x is an Array whose data is elsewhere: on a GPU, or in shards."""
+    return isinstance(x, ArrayBase) and x._place not in HOST
 
 
 def is_on_gpu(x: Any) -> bool:

@@ -39,7 +39,7 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
     "set_float32_matmul_precision": 'ft.config.matmul_precision("high")',
     "set_device": 'ft.config.default_device("cuda:0")', "get_device": "x.device",
     "cuda": 'ft.devices("cuda")',
-    "synchronize": "ft.block_until_ready(x)", "make_mesh": "ft.vmap(fun)  # on one device",
+    "synchronize": "ft.block_until_ready(x)",
     "detect_anomaly": "ft.debug_nans()", "seterr": "ft.debug_nans()", "errstate": "ft.debug_nans()",
     "print": "ft.debug.print(text, x)", "pdb": "ft.debug.callback(fun, x)",
     "host_callback": "ft.pure_callback, ft.io_callback, ft.debug.callback",
@@ -129,15 +129,12 @@ MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "random_seed": "key = ft.random.key(seed)",
         "PRNGKey": "ft.random.key(seed)",
         "experimental": "ft.export, ft.checked, ft.pure_callback  # nothing is experimental here",
-        "sharding": "ft.devices()  # programs do not span devices",
         "image": "ft.lax, ft.numpy", "monitoring": "ft.explain_retrace",
         "optim": "ft.tree.map(lambda p, g: p - rate * g, params, grads)",
     },
     "functrans.lax": LAX,
     "functrans.debug": {
-        "inspect_array_sharding": "nothing  # arrays and programs are on one device",
-        "visualize_array_sharding": "nothing  # arrays and programs are on one device",
-        "visualize_sharding": "nothing  # arrays and programs are on one device",
+        "inspect_array_sharding": "ft.explain(fun, x)  # shows where values lie",
         "DebugEffect": "ft.debug.callback(fun, x)  # effects are of primitives",
         "OrderedDebugEffect": "ft.debug.callback(fun, x, ordered=True)"
             "  # effects are of primitives",
@@ -211,7 +208,6 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType({
     "sigmoid": "ft.nn.sigmoid(x)", "topk": "ft.lax.top_k(x, k)",
     "partition": "jnp.partition(x, kth)", "byteswap": "numpy.asarray(x).byteswap()",
     "is_ready": "x.block_until_ready()", "delete": "del x",
-    "addressable_shards": "x  # arrays lie on one device", "sharding": "x.device",
     "copy_to_host_async": "ft.device_get(x)", "on_device_size_in_bytes": "x.nbytes",
     "unsafe_buffer_pointer": "numpy.asarray(x).ctypes.data",
     **{name: f"x = {code}  # arrays are immutable" for name, code in {

@@ -181,8 +181,20 @@ def _rank_indices(mesh: Mesh, dims: DimAxes, shape: tuple[int, ...]) -> tuple[In
     return tuple(found)
 
 
-def named(mesh: Mesh, dims: DimAxes) -> NamedSharding:
+ALONE = "_device"
+"""The name of the one axis of a mesh that stands for one device."""
+
+
+@lru_cache(maxsize=512)
+def mesh_alone(device: Any) -> Mesh:
+    """The mesh of one device, on which programs of arrays run that were put there."""
+    return Mesh([device], (ALONE,))
+
+
+def sharding_on(mesh: Mesh, dims: DimAxes) -> Sharding:
     """The sharding of arrays whose axes are divided so."""
+    if mesh.axis_names == (ALONE,):
+        return SingleDeviceSharding(mesh.ranks[0])
     return _named(mesh, spec_of(dims))
 
 

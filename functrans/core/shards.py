@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, get_shards, sharded_array, wrap
+from functrans._runtime import ArrayBase, get_shards, place_array, sharded_array, wrap
 from functrans.core.cuda import SHARDED
 from functrans.core.errors import BackendError
 from functrans.core.mesh import DimAxes, Mesh
@@ -15,7 +15,7 @@ from functrans.core.sharding import NamedSharding, Sharding, SingleDeviceShardin
 from functrans.core.source import user_source
 
 __all__ = ["Shard", "Shards", "cut", "in_shards", "is_sharded", "mesh_dims", "on_device",
-           "sharding_of", "shards_everywhere", "shards_here", "shards_of"]
+           "place_part", "sharding_of", "shards_everywhere", "shards_here", "shards_of"]
 
 class Shards:
     """The parts of an array that this process has, in the order of the ranks of the devices.
@@ -100,7 +100,7 @@ def in_shards(sharding: Sharding, shape: Sequence[int], dtype: np.dtype[Any],
     return sharded_array(shape, dtype, weak_type, Shards(sharding, shape, dtype, parts))
 
 
-def cut(x: Any, sharding: NamedSharding) -> list[Any]:
+def cut(x: Any, sharding: Sharding) -> list[Any]:
     """The parts of an array that is whole, or known to be the same in all processes.
 
     What is contiguous in its memory is not copied, and all devices of the CPU share it.
@@ -109,7 +109,8 @@ def cut(x: Any, sharding: NamedSharding) -> list[Any]:
     weak = isinstance(x, ArrayBase) and x.weak_type
     if sharding.is_fully_replicated:
         part = wrap(whole, weak)
-        return [part] * len(sharding.mesh.local_ranks)
+        return [part] * len(sharding.addressable_devices)
+    assert isinstance(sharding, NamedSharding)
     indices = sharding.rank_indices(whole.shape)
     return [wrap(np.ascontiguousarray(whole[indices[r]]).reshape(
         [len(range(*s.indices(n))) for s, n in zip(indices[r], whole.shape, strict=True)]), weak)
@@ -160,3 +161,8 @@ def on_device(part: Any, device: Any) -> Any:
     if device.platform != "cpu" or device.id == 0:
         return part
     return in_shards(SingleDeviceSharding(device), part.shape, part.dtype, [part], part.weak_type)
+
+
+def place_part(part: Any, device: Any) -> Any:
+    """A part in the memory of the device that it is for."""
+    return place_array(part, device.id + 1) if device.platform == "gpu" else part

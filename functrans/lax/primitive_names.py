@@ -29,7 +29,12 @@ from functrans.primitives.arithmetic import (
 )
 from functrans.primitives.barrier import optimization_barrier_p, stop_gradient_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
-from functrans.primitives.collective import all_gather_p, axis_index_p, ppermute_p, psum_p
+from functrans.primitives.collective import (
+    all_gather_p,
+    axis_index_p,
+    ppermute_p,
+    psum_p,
+)
 from functrans.primitives.compare import (
     and_p,
     clamp_p,

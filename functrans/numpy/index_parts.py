@@ -13,7 +13,7 @@ import numpy as np
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, known_relation, same_shape
-from functrans.core.eager import is_on_gpu
+from functrans.core.eager import is_off_host
 from functrans.core.errors import ConcretizationError, IndexingError
 from functrans.core.masked import refuse_masked
 from functrans.core.source import describe_source, user_source
@@ -78,7 +78,7 @@ def is_known(x: Any) -> bool:
 def known_value(x: Any) -> Any:
     """An index as a NumPy array if its value is known, else itself."""
     if isinstance(x, ArrayBase):
-        return x if is_on_gpu(x) and dtypes.kind(x.dtype) != "b" else x._np
+        return x if is_off_host(x) and dtypes.kind(x.dtype) != "b" else x._np
     if isinstance(x, Tracer):
         value = x.concrete
         return x if value is None else np.asarray(value)

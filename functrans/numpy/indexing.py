@@ -14,7 +14,7 @@ import numpy as np
 from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import dtypes
 from functrans.core.dims import Dim
-from functrans.core.eager import is_on_gpu
+from functrans.core.eager import is_off_host
 from functrans.core.errors import ArgumentError, IndexingError
 from functrans.core.source import user_source
 from functrans.numpy.index_lists import with_arrays
@@ -49,7 +49,7 @@ _MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
 
 def getitem(x: Array, index: Any) -> Array:
     """x[index] of an array or tracer."""
-    if get_trace() is None and isinstance(x, ArrayBase) and not is_on_gpu(x):
+    if get_trace() is None and isinstance(x, ArrayBase) and not is_off_host(x):
         result = _eager(x, index)
         if result is not None:
             return result
@@ -86,7 +86,7 @@ def _as_numpy(i: Any) -> Any:
     if type(i) in _STATIC:
         return i
     if isinstance(i, ArrayBase):
-        if is_on_gpu(i):
+        if is_off_host(i):
             return NotImplemented
         i = i._np
     elif isinstance(i, np.integer):

@@ -17,7 +17,7 @@ from functrans._runtime import ArrayBase, empty, get_trace, wrap
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.dims import Dim
-from functrans.core.eager import is_on_gpu
+from functrans.core.eager import is_off_host
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
@@ -107,7 +107,7 @@ def _eager(x: ArrayBase, index: Any, values: Any, kind: UpdateMethod) -> Array |
     Values have x's dtype, or are Python numbers that it holds; all index arrays are in bounds.
     """
     dtype = x.dtype
-    if is_on_gpu(x) or is_on_gpu(values):
+    if is_off_host(x) or is_off_host(values):
         return None
     if isinstance(values, (ArrayBase, np.ndarray)):
         if values.dtype != dtype or isinstance(values, np.ma.MaskedArray):

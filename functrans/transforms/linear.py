@@ -19,7 +19,7 @@ import numpy as np
 from functrans._runtime import get_trace, set_tape_types, tape_backwards, tape_process
 from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.custom import CustomCall
-from functrans.core.eager import evaluate, is_on_gpu
+from functrans.core.eager import evaluate, is_off_host
 from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr, Literal
@@ -247,7 +247,7 @@ def _is_plain(product: MaskedProduct, x: Any) -> bool:
     if isinstance(x, StageTracer):  # sqrt(64.0), say
         return x.eqn is not None and all(isinstance(a, Literal) for a in x.eqn.invars) \
             and not x.eqn.primitive.higher_order and x.ndim == 0
-    if isinstance(x, (Tracer, Linear)) or is_on_gpu(x):
+    if isinstance(x, (Tracer, Linear)) or is_off_host(x):
         return False
     value = np.asarray(x)
     return value.ndim == 0 and product.is_plain(value.item())

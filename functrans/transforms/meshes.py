@@ -18,7 +18,7 @@ from functrans.core.errors import ShardingError
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.primitive import Primitive
-from functrans.core.sharding import NamedSharding
+from functrans.core.sharding import NamedSharding, mesh_alone
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer, leaked, run_in
 
@@ -37,8 +37,10 @@ def mesh_of(meshes: Iterable[Mesh], values: Iterable[Any]) -> Mesh | None:
     found: dict[Mesh, None] = dict.fromkeys(meshes)
     for x in values:
         shards = get_shards(x) if isinstance(x, ArrayBase) else None
-        if shards is not None and isinstance(shards.sharding, NamedSharding):
-            found[shards.sharding.mesh] = None
+        if shards is not None:
+            sharding = shards.sharding
+            found[sharding.mesh if isinstance(sharding, NamedSharding) else
+                  mesh_alone(next(iter(sharding.device_set)))] = None
     if len(found) < 2:
         return next(iter(found), None)
     first, *others = found

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, place_array, wrap
+from functrans._runtime import ArrayBase, wrap
 from functrans.core.communicator import Connection, Member
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.mesh import DimAxes, Mesh
-from functrans.core.sharding import named
-from functrans.core.shards import cut, in_shards, shards_of
+from functrans.core.sharding import sharding_on
+from functrans.core.shards import cut, in_shards, place_part, shards_of
 from functrans.distributed.engines import engine_for
 from functrans.lowering.executable import Executable, WrapperExecutable
 from functrans.lowering.spmd.partition import Partitioned, partition
@@ -33,9 +33,9 @@ class MeshProgram:
     def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable) -> None:
         mesh = parts.mesh
         self.mesh = mesh
-        self._in_shardings = [named(mesh, d) for d in parts.in_dims]
+        self._in_shardings = [sharding_on(mesh, d) for d in parts.in_dims]
         self._in_types = [a.dtype for a in jaxpr.in_avals]
-        self._results = [(named(mesh, d), a.shape, a.dtype, a.weak_type)
+        self._results = [(sharding_on(mesh, d), a.shape, a.dtype, a.weak_type)
                          for d, a in zip(parts.out_dims, jaxpr.out_avals, strict=True)]
         self._runs = [(executable.on(d.id) if d.platform == "gpu" else executable).run
                       for d in mesh.local_devices]
@@ -64,8 +64,7 @@ class MeshProgram:
         if not isinstance(x, ArrayBase):
             x = np.asarray(x, dtype)
         parts = cut(x, sharding)
-        return [place_array(p, d.id + 1) if d.platform == "gpu" else p
-                for p, d in zip(parts, self.mesh.local_devices, strict=True)]
+        return [place_part(p, d) for p, d in zip(parts, self.mesh.local_devices, strict=True)]
 
 
 def _array(out: Any) -> Any:

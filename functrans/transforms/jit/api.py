@@ -19,6 +19,7 @@ from functrans.core.byte_text import bytes_of
 from functrans.core.errors import public
 from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.lowering.backend import backend_for
+from functrans.transforms.constraints import sharded_function
 from functrans.transforms.flat import adopt_attributes, check_callable, name_of
 from functrans.transforms.jit.calls import Calls, Jitted
 from functrans.transforms.jit.executables import forget_executables
@@ -54,8 +55,8 @@ def jit(fun: Callable[P, R], *, static_argnums: ArgNums = None, static_argnames:
         donate_argnums: ArgNums = None, donate_argnames: ArgNames = None, inline: bool = False,
         keep_unused: bool = False, require_inplace: bool = False,
         dynamic_shapes: Mapping[str | int, Any] | None = None,
-        memory_limit: str | int | None = None
-        ) -> CompiledFunction[P, R]: ...
+        memory_limit: str | int | None = None, in_shardings: PyTree = None,
+        out_shardings: PyTree = None) -> CompiledFunction[P, R]: ...
 
 
 @overload
@@ -63,15 +64,16 @@ def jit(fun: None = None, *, static_argnums: ArgNums = None, static_argnames: Ar
         donate_argnums: ArgNums = None, donate_argnames: ArgNames = None, inline: bool = False,
         keep_unused: bool = False, require_inplace: bool = False,
         dynamic_shapes: Mapping[str | int, Any] | None = None,
-        memory_limit: str | int | None = None
-        ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+        memory_limit: str | int | None = None, in_shardings: PyTree = None,
+        out_shardings: PyTree = None) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None,
         static_argnames: ArgNames = None, donate_argnums: ArgNums = None,
         donate_argnames: ArgNames = None, inline: bool = False, keep_unused: bool = False,
         require_inplace: bool = False, dynamic_shapes: Mapping[str | int, Any] | None = None,
-        memory_limit: str | int | None = None) -> Callable[..., Any]:
+        memory_limit: str | int | None = None, in_shardings: PyTree = None,
+        out_shardings: PyTree = None) -> Callable[..., Any]:
     """`fun` compiled for each combination of structure, ranks and dtypes of its arguments.
 
     Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
@@ -91,6 +93,10 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
     taken in chunks; sums are added up in another order then. MemoryLimitError names the line that
     does not fit. Calls inside another jitted function have the limit of that one.
 
+    `in_shardings` and `out_shardings` say how arguments and results lie on the devices of a mesh:
+    NamedShardings, PartitionSpecs over the mesh of the scope, None for as they come, or pytrees of
+    these that are prefixes of the arguments and of the result (docs/distributed.md).
+
     Without `fun`, returns a decorator. The result has `trace(*args)`, `lower(*args)`,
     `clear_cache()` and the original as `__wrapped__` (`functrans.stages`).
     Raises StaticArgumentError for an unhashable static argument, and whatever tracing raises.
@@ -107,11 +113,14 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames, inline=inline,
             keep_unused=keep_unused, require_inplace=require_inplace,
-            dynamic_shapes=dynamic_shapes, memory_limit=memory_limit)
+            dynamic_shapes=dynamic_shapes, memory_limit=memory_limit,
+            in_shardings=in_shardings, out_shardings=out_shardings)
     check_callable(fun, "jit")
     static = StaticArguments.of(fun, static_argnums, static_argnames)
     donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
-    calls = Calls(Jitted(fun, name_of(fun), static, donate, inline, require_inplace,
+    target = fun if in_shardings is None and out_shardings is None else sharded_function(
+        fun, static.argnums, in_shardings, out_shardings, name_of(fun))
+    calls = Calls(Jitted(target, name_of(fun), static, donate, inline, require_inplace,
                          NamedSizes(dynamic_shapes, static),
                          None if memory_limit is None else bytes_of(memory_limit)))
     call: Any = _runtime.JitFunction(calls.miss, static.argnums, static.argnames)
