@@ -74,7 +74,7 @@ def _assigned(mesh: Mesh, operands: Sequence[Local], out_avals: Sequence[ShapedA
     best: tuple[int, dict[int, Axes]] | None = None
     for count in range(len(reduced) + 1):
         for whole in combinations(reduced, count):
-            found = _greedy(mesh, operands, factors, frozenset(whole))
+            found = _greedy(mesh, operands, out_avals, factors, frozenset(whole))
             cost = _cost(mesh, operands, out_avals, factors, found)
             if best is None or cost < best[0]:
                 best = cost, found
@@ -82,8 +82,8 @@ def _assigned(mesh: Mesh, operands: Sequence[Local], out_avals: Sequence[ShapedA
     return best[1]
 
 
-def _greedy(mesh: Mesh, operands: Sequence[Local], factors: Factors,
-            whole: frozenset[int]) -> dict[int, Axes]:
+def _greedy(mesh: Mesh, operands: Sequence[Local], out_avals: Sequence[ShapedArray],
+            factors: Factors, whole: frozenset[int]) -> dict[int, Axes]:
     """What operands propose, the largest first, where it does not contradict what is taken."""
     proposals: list[tuple[int, int, int, int, Axes]] = []
     sizes: dict[int, set[Any]] = {}
@@ -95,6 +95,10 @@ def _greedy(mesh: Mesh, operands: Sequence[Local], factors: Factors,
             if x.dims[k] and factor not in whole:
                 weight = x.aval.nbytes if isinstance(x.aval.nbytes, int) else 1 << 20
                 proposals.append((-weight, n, k, factor, x.dims[k]))
+    for a, dims in zip(out_avals, factors.outs, strict=True):
+        for n, factor in zip(a.shape, dims, strict=True):
+            if factor is not None:
+                sizes.setdefault(factor, set()).add(n)
     assigned: dict[int, Axes] = {}
     used: set[str] = set()
     for _, _, _, factor, axes in sorted(proposals, key=lambda proposal: proposal[:3]):

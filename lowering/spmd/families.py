@@ -187,10 +187,11 @@ def _rev(p: Placement, eqn: Equation, xs: Sequence[Local]) -> list[Local]:
     return by_factors(p, eqn, xs, Factors([dims], [dims]))
 
 
-def _reduce(op: str | None) -> Rule:
-    """A reduction: parts are reduced, and their results (`op`), or the axes are whole."""
+def _reduce(of_parts: str | None, of_booleans: bool = False) -> Rule:
+    """A reduction: parts are reduced, and then their results (`of_parts`), or axes are whole."""
     def rule(p: Placement, eqn: Equation, xs: Sequence[Local]) -> list[Local]:
         axes, ndim = eqn.params["axes"], xs[0].aval.ndim
+        op = None if of_booleans and xs[0].aval.dtype.kind != "b" else of_parts
         kept = [k for k in range(ndim) if k not in axes]
         ins = range(ndim) if op is not None else _all_but(ndim, axes)
         return by_factors(p, eqn, xs, Factors(
@@ -318,7 +319,8 @@ RULES: Final[Mapping[Primitive, Rule]] = merged(
      bitcast_convert_type_p: _bitcast, dot_general_p: _dot, conv_general_dilated_p: _conv,
      gather_p: _gather},
     {reduce_sum_p: _reduce("sum"), reduce_max_p: _reduce("max"), reduce_min_p: _reduce("min"),
-     reduce_or_p: _reduce("max"), reduce_and_p: _reduce("min")},
+     reduce_or_p: _reduce("max", of_booleans=True),
+     reduce_and_p: _reduce("min", of_booleans=True)},
     dict.fromkeys((reduce_prod_p, reduce_xor_p, argmax_p, argmin_p), _reduce(None)),
     dict.fromkeys((cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p, top_k_p),
                   _along("axis")),
