@@ -119,8 +119,43 @@ Flattened Signature::add_static(PyObject* value) {
   return Flattened::ok;
 }
 
+namespace {
+
+// The type number of 32 bits in place of one of 64, or -1 for any other.
+int narrowed(int type_num) {
+  if (type_num == NPY_DOUBLE) return NPY_FLOAT;
+  if (type_num == NPY_CDOUBLE) return NPY_CFLOAT;
+  if (PyTypeNum_ISUNSIGNED(type_num) && type_num >= NPY_ULONG) return NPY_UINT;
+  if (PyTypeNum_ISSIGNED(type_num) && type_num >= NPY_LONG) return NPY_INT;
+  return -1;
+}
+
+// A value of NumPy in 32 bits where it has 64; null where there is nothing to do, or with an error.
+Ref narrow_value(PyObject* value) {
+  const bool array = PyArray_CheckExact(value);
+  if (!array && !PyArray_IsScalar(value, Generic)) return Ref();
+  Ref descr(array ? Py_NewRef(PyArray_DESCR(reinterpret_cast<PyArrayObject*>(value)))
+                  : reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(value)));
+  if (!descr) return Ref();
+  const int number = narrowed(reinterpret_cast<PyArray_Descr*>(descr.get())->type_num);
+  if (number < 0) return Ref();
+  PyArray_Descr* wanted = PyArray_DescrFromType(number);
+  return Ref(PyArray_FromAny(value, wanted, 0, 0, NPY_ARRAY_FORCECAST, nullptr));
+}
+
+}  // namespace
+
 bool Signature::add_leaf(PyObject* leaf) {
   PyArrayObject* np = nullptr;
+  Ref narrow;
+  if (thread_state.context_token < 0) {  // Config.narrows
+    narrow = narrow_value(leaf);
+    if (narrow) leaf = narrow.get();
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      return false;
+    }
+  }
   std::uint64_t head = 0;
   PyTypeObject* type = Py_TYPE(leaf);
   if (type == array_type) {

@@ -19,6 +19,7 @@ from functrans.core.config import (
     dynamic_shapes,
     host_steps,
     matmul_precision,
+    narrow_64bit,
     progress,
     scope,
     use_backend,
@@ -33,8 +34,8 @@ __all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", 
            "Config", "algebra", "autotune", "cpu_device_count", "cpu_devices", "current",
            "current_device", "debug_internal_frames", "default_device", "default_prng_impl",
            "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
-           "num_threads", "progress", "read", "scope", "thread_layer", "threads", "update",
-           "use_backend"]
+           "narrow_64bit", "num_threads", "progress", "read", "scope", "thread_layer", "threads",
+           "update", "use_backend"]
 
 
 def __getattr__(name: str) -> Any:

@@ -126,7 +126,7 @@ def get_aval(x: Any) -> ShapedArray:
         pass
     if isinstance(x, (np.ndarray, np.generic)):
         refuse_masked(x)
-        return ShapedArray(x.shape, x.dtype)
+        return ShapedArray(x.shape, dtypes.narrowed(x.dtype))
     if isinstance(x, Dim):
         return ShapedArray((), dtypes.default_int(), True)
     return ShapedArray((), dtypes.canonical_scalar(x), not isinstance(x, bool))

@@ -19,7 +19,7 @@ __all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRN
            "PRNG_NAMES", "Config",
            "Within", "algebra", "autotune", "current", "debug_internal_frames", "default_prng_impl",
            "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
-           "progress", "scope", "set_current", "use_backend"]
+           "narrow_64bit", "progress", "scope", "set_current", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
@@ -52,6 +52,7 @@ class Config:
     `prng_impl` names the generator of keys that are made without one;
     `memory_limit` is what a program may need in bytes, None where nobody said; `chunks_batches`
     asks for batches in chunks before products are computed again to keep it;
+    `narrow_64bit` gives 32 bits for each 64-bit dtype while the default dtypes have 32, as JAX does;
     `progress`, which no program depends on, shows what takes long.
     """
 
@@ -71,7 +72,13 @@ class Config:
     prng_impl: str = "threefry2x32"
     memory_limit: int | None = None
     chunks_batches: bool = False
+    narrow_64bit: bool = False
     progress: bool = field(default=True, compare=False)
+
+    @property
+    def narrows(self) -> bool:
+        """Whether 64-bit dtypes are taken to be the 32-bit ones of their kind."""
+        return self.narrow_64bit and self.float_dtype.itemsize < 8 and self.int_dtype.itemsize < 8
 
 
 def debug_from_environment() -> bool:
@@ -152,9 +159,11 @@ class Within:
 def _token(config: Config) -> int:
     """A number for each set of settings: the runtime's part of the key of compiled programs.
 
-    A thread begins with 0, which is the number of the settings that it begins with.
+    A thread begins with 0, which is the number of the settings that it begins with. It is negative
+    where the runtime has to narrow NumPy's arguments of 64 bits.
     """
-    return 0 if config == _base else next(_tokens)
+    number = 0 if config == _base else next(_tokens)
+    return -number if config.narrows else number
 
 
 _tokens = count(1)
@@ -308,6 +317,21 @@ def default_prng_impl(name: str) -> AbstractContextManager[Config]:
     if name not in PRNG_IMPLS:
         raise ValueError(f"default_prng_impl is {' or '.join(map(repr, PRNG_IMPLS))}, not {name!r}")
     return scope(prng_impl=name)
+
+
+def narrow_64bit(narrow: bool = True) -> AbstractContextManager[Config]:
+    """Context manager: 64-bit dtypes and NumPy values become 32-bit ones, as in JAX by default.
+
+    It holds where the default dtypes have 32 bits, so not within `ft.enable_x64(True)`. Programs
+    that were written for JAX may rely on it; `functrans.as_jax` turns it on.
+
+    >>> import numpy as np
+    >>> import functrans.numpy as jnp
+    >>> with narrow_64bit():
+    ...     jnp.asarray(np.ones(2)).dtype, jnp.zeros(2, "int64").dtype
+    (dtype('float32'), dtype('int32'))
+    """
+    return scope(narrow_64bit=narrow)
 
 
 def progress(show: bool = True) -> Any:

@@ -59,6 +59,7 @@ __all__ = [
     "itemsize_bits",
     "key_dtype",
     "kind",
+    "narrowed",
     "philox_dtype",
     "position_dtype",
     "prng_key",
@@ -268,6 +269,22 @@ def _overflow_fix(value: int) -> str:
     return "float(x), which rounds it"
 
 
+_NARROWED: Final[dict[DType, DType]] = {
+    float64: float32, complex128: complex64, _INTS[3]: _INTS[2], _UINTS[3]: _UINTS[2]}
+
+
+def narrowed(dtype: DType) -> DType:
+    """The dtype of 32 bits in place of one of 64 where `ft.config.narrow_64bit` says so.
+
+    >>> with config.narrow_64bit():
+    ...     narrowed(np.dtype("uint64")), narrowed(np.dtype("complex64"))
+    (dtype('uint32'), dtype('complex64'))
+    """
+    if dtype.itemsize >= 8 and config.current().narrows:
+        return _NARROWED.get(dtype, dtype)
+    return dtype
+
+
 def as_dtype(dtype_like: Any) -> DType:
     """The NumPy dtype that a dtype-like means; Python's int, float, complex are the defaults.
 
@@ -278,7 +295,7 @@ def as_dtype(dtype_like: Any) -> DType:
     """
     if type(dtype_like) in _DTYPE_CLASSES and dtype_like in _KINDS:
         known: DType = dtype_like
-        return known
+        return narrowed(known)
     if isinstance(dtype_like, type) and dtype_like in _SCALAR_KINDS:
         return scalar_dtype(dtype_like)
     own = getattr(dtype_like, "dtype", None)
@@ -298,7 +315,7 @@ def as_dtype(dtype_like: Any) -> DType:
             why="arrays hold booleans, integers, floating and complex numbers of fixed width.",
             fix='x = x.astype("float32")',
         )
-    return _NATIVE[dtype]
+    return narrowed(_NATIVE[dtype])
 
 
 _NATIVE: Final[dict[DType, DType]] = {dtype: dtype for dtype in _KINDS}
@@ -320,9 +337,9 @@ def dtype_and_weak(x: Any) -> tuple[DType, bool]:
         return _default_of_kind(letter), letter != "b"
     dtype: Any = getattr(x, "dtype", None)
     if type(dtype) in _DTYPE_CLASSES:
-        return dtype, getattr(x, "weak_type", False)
+        return narrowed(dtype), getattr(x, "weak_type", False)
     if cls in _DTYPE_CLASSES:
-        return x, False
+        return narrowed(x), False
     for pytype, letter in _SCALAR_KINDS.items():
         if x is pytype or isinstance(x, pytype):
             return _default_of_kind(letter), letter != "b"

@@ -131,8 +131,11 @@ class StageTrace(Trace):
         self.alive = False
         invars = tuple(a._var for a in args)
         constvars = tuple(self._const_vars[id(c)] for c in self._consts)
+        # a value of NumPy may be wider than its type here
+        consts = tuple([np.asarray(c, v.aval.dtype) if isinstance(c, np.ndarray) else c
+                        for c, v in zip(self._consts, constvars, strict=True)])
         jaxpr = Jaxpr(constvars, invars, tuple(self.eqns), outvars, name=self.name)
-        return ClosedJaxpr(jaxpr, tuple(self._consts))
+        return ClosedJaxpr(jaxpr, consts)
 
 
 class _Return(Primitive, abstract=True):

@@ -20,6 +20,7 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import bound_axes
 from functrans.core.chunking import chunking, traced_in_chunks
 from functrans.core.compiling import for_compiler
+from functrans.core.convert import to_array
 from functrans.core.dims import deciding
 from functrans.core.dtypes import float0
 from functrans.core.eager import is_on_gpu as is_on_gpu_array
@@ -250,6 +251,8 @@ class Calls:
             return jitted.fun(*args, **kwargs)
         (dynamic, keywords), fixed = jitted.static.split(args, kwargs)
         leaves, tree = flatten_args((dynamic, keywords), f"jit of {jitted.name}", keywords=True)
+        if config.current().narrows:
+            leaves = [to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in leaves]
         avals = tuple(map(get_aval, leaves))
         if _concrete(leaves):
             traced = self.traces.for_call(args, leaves, avals, tree, fixed)
