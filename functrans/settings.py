@@ -16,7 +16,8 @@ from functrans.core.source import user_source
 from functrans.device import current_device, find_device
 from functrans.transforms.checks.api import debug_nans
 
-__all__ = ["check_tracer_leaks", "checking_leaks", "debug_infs", "enable_x64", "read", "update"]
+__all__ = ["check_tracer_leaks", "checking_leaks", "debug_infs", "enable_x64", "is_ignored",
+           "is_known", "known", "read", "update"]
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[config.Config]:
@@ -150,6 +151,21 @@ _OPTIONS: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType({
         "jax_include_full_tracebacks_in_locations", "jax_exec_time_optimization_effort",
         "jax_array_garbage_collection_guard", "jax_cpu_enable_async_dispatch",
         "jax_pgle_profiling_runs", "jax_use_shardy_partitioner"), _ignored)})
+
+
+def is_known(name: str) -> bool:
+    """Whether `update` takes a setting."""
+    return name in _OPTIONS
+
+
+def is_ignored(name: str) -> bool:
+    """Whether a setting of JAX's changes nothing here."""
+    return _OPTIONS.get(name) is _ignored and name != "jax_check_tracer_leaks"
+
+
+def known() -> tuple[str, ...]:
+    """The names of the settings."""
+    return tuple(_OPTIONS)
 
 
 def update(name: str, val: Any) -> None:

@@ -1,0 +1,61 @@
+"""Classes and values of JAX's inside that libraries compare with, and that nothing here is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.core.dtypes import finfo
+from functrans.core.jaxpr import Var
+from functrans.core.trace import get_trace
+from functrans.extend.core import Primitive
+
+__all__ = ["AbstractRef", "DropVar", "EArray", "ExtendedDType", "TypedNdArray", "call_p",
+           "closed_call_p", "global_result_handlers", "physical_aval", "supports_inf",
+           "trace_state_clean"]
+
+
+class DropVar(Var):
+    """A result that nobody reads, in JAX; here it is a variable as any other."""
+
+
+class AbstractRef:
+    """The type of a mutable reference, which functrans does not have."""
+
+
+class EArray:
+    """JAX's array of a dtype of its own; functrans has one class of arrays."""
+
+
+class ExtendedDType:
+    """JAX's class of dtypes of keys; here they are dtypes of NumPy."""
+
+
+class TypedNdArray(np.ndarray[Any, Any]):
+    """JAX's literal in a program; here it is a value of NumPy."""
+
+
+global_result_handlers: Final[dict[Any, Any]] = {}
+"""JAX's functions that wrap the results of programs; libraries add to them for types of theirs."""
+
+call_p: Final = Primitive("call")
+closed_call_p: Final = Primitive("closed_call")
+"""Calls of programs that functrans does not make; a jitted function is `jit_p`."""
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type itself: what is stored is what is meant."""
+    return aval
+
+
+def trace_state_clean() -> bool:
+    """Whether nothing is being traced."""
+    return get_trace() is None
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a floating dtype has infinities."""
+    return bool(np.isinf(finfo(dtype).max * 2)) if np.dtype(dtype).itemsize >= 2 else bool(
+        np.isinf(np.asarray(np.inf).astype(dtype).astype(np.float64)))

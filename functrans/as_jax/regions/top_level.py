@@ -1,0 +1,53 @@
+"""jax itself, its version, its settings, and jaxlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from functrans.as_jax.table import Module
+
+__all__ = ["MODULES", "VERSION", "VERSION_INFO"]
+
+VERSION: Final = "0.10.2"
+"""Of JAX whose names these are."""
+VERSION_INFO: Final = tuple(map(int, VERSION.split(".")))
+
+_SETTINGS: Final = "functrans.as_jax.parts.settings"
+_SHARDING: Final = "functrans.as_jax.parts.sharding"
+_HERE: Final = "functrans.as_jax.regions.top_level"
+
+# of functrans alone
+_OURS: Final = frozenset({
+    "Dim", "array", "as_jax", "at", "check", "check_shapes", "checked", "checkpoint_name",
+    "concretize", "default_dtypes", "device", "dim", "draw", "environment", "explain",
+    "explain_retrace", "foreign", "hvp", "inspect", "io_callback", "lower", "methods",
+    "mixed_precision", "mutable", "numpy_alternatives", "numpy_code", "operators", "optim",
+    "per_sample", "placement", "primitives", "profile", "protocol", "quantize", "settings",
+    "sparse", "stop_gradient", "third_parties", "transforms", "weights", "callbacks",
+    "lowering", "missing_attribute", "publish"})
+
+MODULES: Final[Mapping[str, Module]] = MappingProxyType({
+    "jax": Module(
+        ("functrans",), {
+            "__version__": f"{_HERE}:VERSION", "__version_info__": f"{_HERE}:VERSION_INFO",
+            "config": f"{_SETTINGS}:jax_config",
+            **{name: f"{_SETTINGS}:{name}" for name in (
+                "allow_f16_reductions", "array_garbage_collection_guard", "enable_checks",
+                "enable_custom_prng", "explain_cache_misses", "legacy_prng_key", "log_compiles",
+                "numpy_dtype_promotion", "numpy_rank_promotion", "softmax_custom_jvp",
+                "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+                "transfer_guard_device_to_host", "transfer_guard_host_to_device")},
+            "copy_to_host_async": f"{_SETTINGS}:copy_to_host_async",
+            "P": f"{_SHARDING}:PartitionSpec",
+            **{name: f"{_SHARDING}:{name}" for name in (
+                "NamedSharding", "device_put", "make_mesh", "pmap", "reshard", "set_mesh")}},
+        hidden=_OURS),
+    "jax.version": Module((), {"__version__": f"{_HERE}:VERSION",
+                               "__version_info__": f"{_HERE}:VERSION_INFO"}),
+    "jax.lib": Module((), {"__version__": f"{_HERE}:VERSION"}),
+    "jax.monitoring": Module(("functrans.as_jax.parts.monitoring",)),
+    "jaxlib": Module((), {"__version__": f"{_HERE}:VERSION"}),
+    "jaxlib.version": Module((), {"__version__": f"{_HERE}:VERSION"}),
+})
