@@ -11,6 +11,7 @@ from typing import Any, Final
 from functrans import settings
 from functrans.as_jax.errors import AsJaxError
 from functrans.as_jax.finder import JaxFinder, JaxModule, is_jax
+from functrans.as_jax.parts import arrays
 from functrans.as_jax.regions import TABLE
 from functrans.as_jax.regions.top_level import VERSION
 from functrans.core import config
@@ -28,6 +29,7 @@ class Installation:
         self.finder = JaxFinder(TABLE, VERSION)
         sys.meta_path.insert(0, self.finder)
         importlib.invalidate_caches()
+        self._attributes = arrays.attach()
         self._narrow = config.current().narrow_64bit
         config.set_current(narrow_64bit=True)
         for flag in _FLAGS:  # JAX reads these when it is imported
@@ -44,6 +46,7 @@ class Installation:
         for name in new:
             if is_jax(name) or name.partition(".")[0] in tops:
                 del sys.modules[name]
+        arrays.detach(self._attributes)
         config.set_current(narrow_64bit=self._narrow)
 
     def __enter__(self) -> Installation:

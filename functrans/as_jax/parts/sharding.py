@@ -20,7 +20,7 @@ from functrans.device import Device, current_device
 
 __all__ = ["AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
            "SingleDeviceSharding", "create_device_mesh", "device_put", "get_abstract_mesh",
-           "get_mesh", "make_mesh", "pmap", "reshard", "set_mesh", "use_abstract_mesh",
+           "get_mesh", "make_mesh", "pmap", "reshard", "set_mesh", "shard_map", "use_abstract_mesh",
            "with_sharding_constraint"]
 
 
@@ -248,6 +248,23 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
 def _device_of(place: Any) -> Any:
     return place.device if isinstance(place, Sharding) else place
+
+
+def shard_map(f: Callable[..., Any] | None = None, /, *, mesh: AbstractMesh | None = None,
+              **specs: Any) -> Callable[..., Any]:
+    """The function itself, in which collectives see the axes of the mesh: each has one part."""
+    if f is None:
+        return functools.partial(shard_map, mesh=mesh, **specs)
+
+    @functools.wraps(f)
+    def on_one_device(*args: Any) -> Any:
+        names = (mesh if mesh is not None else get_mesh()).axis_names
+        inner = f
+        for name in names:
+            inner = functrans.vmap(inner, None, axis_name=name, axis_size=1)
+        return tree_map(lambda x: x[(0,) * len(names)], inner(*args))
+
+    return on_one_device
 
 
 def pmap(fun: Callable[..., Any], axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,

@@ -13,8 +13,8 @@ from functrans.core.trace import get_trace
 from functrans.extend.core import Primitive
 
 __all__ = ["AbstractRef", "DropVar", "EArray", "ExtendedDType", "TypedNdArray", "call_p",
-           "closed_call_p", "global_result_handlers", "physical_aval", "supports_inf",
-           "trace_state_clean"]
+           "closed_call_p", "global_result_handlers", "physical_aval", "stop_gradient_p",
+           "supports_inf", "trace_state_clean"]
 
 
 class DropVar(Var):
@@ -40,6 +40,8 @@ class TypedNdArray(np.ndarray[Any, Any]):
 global_result_handlers: Final[dict[Any, Any]] = {}
 """JAX's functions that wrap the results of programs; libraries add to them for types of theirs."""
 
+stop_gradient_p: Final = Primitive("stop_gradient")
+"""JAX's, which its stop_gradient does not use either; libraries give it rules."""
 call_p: Final = Primitive("call")
 closed_call_p: Final = Primitive("closed_call")
 """Calls of programs that functrans does not make; a jitted function is `jit_p`."""

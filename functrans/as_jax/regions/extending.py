@@ -30,7 +30,8 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     "jax.interpreters": Module(("functrans.interpreters",), hidden=frozenset({"tables"})),
     "jax.interpreters.ad": Module(("functrans.interpreters.ad",)),
     "jax.interpreters.batching": Module(("functrans.interpreters.batching",)),
-    "jax.interpreters.mlir": Module(("functrans.interpreters.mlir",), refused=dict.fromkeys(
+    "jax.interpreters.mlir": Module(("functrans.interpreters.mlir",), {
+        "register_lowering": f"{_PARTS}.lowering:register_lowering"}, refused=dict.fromkeys(
         ("emit_python_callback", "ir", "ir_constant", "aval_to_ir_type", "dtype_to_ir_type",
          "LoweringRuleContext", "ModuleContext", "make_ir_context", "module_to_string"), _MLIR)),
     "jax.interpreters.partial_eval": Module(("functrans.interpreters.partial_eval",)),

@@ -15,7 +15,7 @@ _PARTS: Final = "functrans.as_jax.parts"
 MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     "jax._src": Module(),
     "jax._src.ad_util": Module((), {
-        "stop_gradient_p": "functrans.extend.core.primitives:stop_gradient_p",
+        "stop_gradient_p": f"{_PARTS}.stand_ins:stop_gradient_p",
         "Zero": "functrans.interpreters.ad:Zero"}),
     "jax._src.checkify": Module(("functrans.experimental.checkify",), {
         "Out": "builtins:tuple", "JaxException": "functrans.errors:FunctransError"}),

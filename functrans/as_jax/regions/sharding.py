@@ -17,6 +17,7 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
         "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
         "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "reshard", "set_mesh",
         "use_abstract_mesh")}),
+    "jax.experimental.shard_map": Module((), {"shard_map": f"{_SHARDING}:shard_map"}),
     "jax.experimental.mesh_utils": Module((), {
         "create_device_mesh": f"{_SHARDING}:create_device_mesh"}),
     "jax.experimental.multihost_utils": Module((), {

@@ -32,6 +32,7 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     "jax": Module(
         ("functrans",), {
             "__version__": f"{_HERE}:VERSION", "__version_info__": f"{_HERE}:VERSION_INFO",
+            "jit": "functrans.as_jax.parts.compiled:jit",
             "config": f"{_SETTINGS}:jax_config",
             **{name: f"{_SETTINGS}:{name}" for name in (
                 "allow_f16_reductions", "array_garbage_collection_guard", "enable_checks",
@@ -42,7 +43,8 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
             "copy_to_host_async": f"{_SETTINGS}:copy_to_host_async",
             "P": f"{_SHARDING}:PartitionSpec",
             **{name: f"{_SHARDING}:{name}" for name in (
-                "NamedSharding", "device_put", "make_mesh", "pmap", "reshard", "set_mesh")}},
+                "NamedSharding", "device_put", "make_mesh", "pmap", "reshard", "set_mesh",
+                "shard_map")}},
         hidden=_OURS),
     "jax.version": Module((), {"__version__": f"{_HERE}:VERSION",
                                "__version_info__": f"{_HERE}:VERSION_INFO"}),

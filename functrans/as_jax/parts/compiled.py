@@ -1,0 +1,36 @@
+"""`jax.jit`, whose arguments about places mean the one device that programs run on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import functrans
+from functrans.device import current_device, find_device
+
+__all__ = ["jit"]
+
+
+def jit(fun: Callable[..., Any] | None = None, /, *, in_shardings: Any = None,
+        out_shardings: Any = None, device: Any = None, backend: str | None = None,
+        compiler_options: Mapping[str, Any] | None = None, **kwargs: Any) -> Callable[..., Any]:
+    """`functrans.jit`, on a device or a backend that is named; options of XLA's compiler are none.
+
+    Shardings are over one device, and change nothing.
+    """
+    if fun is None:
+        return functools.partial(jit, in_shardings=in_shardings, out_shardings=out_shardings,
+                                 device=device, backend=backend, **kwargs)
+    place = device if device is not None else backend
+    if place is None or find_device(place) == current_device():
+        return functrans.jit(fun, **kwargs)
+    compiled = functrans.jit(fun, **kwargs)
+
+    @functools.wraps(fun)
+    def there(*args: Any, **keywords: Any) -> Any:
+        with functrans.default_device(place):
+            return compiled(*functrans.device_put(args, find_device(place)), **keywords)
+
+    there.lower = compiled.lower  # type: ignore[attr-defined]
+    return there
