@@ -59,6 +59,7 @@ class Check(Primitive):
         first = told
         if kind == INDEX:  # the first that is out of bounds
             first = [told[0].reshape(-1)[np.argmin(ok[lane].reshape(-1))]]
+        where_told = "an out-of-bounds index: " if kind == INDEX else ""
         what = _filled_in(message, dict(zip(names, first, strict=True)))
         if lanes:
             count = f"{failed.sum()} of {failed.size} elements of a vmap"
@@ -66,7 +67,7 @@ class Check(Primitive):
         ranges = [f"{n} is {range_text(v)}" for n, v in zip(names, told, strict=True)]
         error = OutOfBoundsError if kind == INDEX else FailedCheckError
         return error(what + ("" if what.endswith((".", "!", "?")) else "."), where=where,
-                     why="; ".join(ranges) + "." if ranges else "",
+                     why=where_told + "; ".join(ranges) + "." if ranges else "",
                      fix=_INDEX_FIX if kind == INDEX else "")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:

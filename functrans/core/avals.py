@@ -11,6 +11,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, is_static, same_shape, substitute_shape
 from functrans.core.masked import refuse_masked
+from functrans.core.narrowing import narrowed
 
 __all__ = ["AbstractValue", "ShapedArray", "get_aval", "operand_avals", "rank", "scalar_aval",
            "shape_text"]
@@ -126,7 +127,7 @@ def get_aval(x: Any) -> ShapedArray:
         pass
     if isinstance(x, (np.ndarray, np.generic)):
         refuse_masked(x)
-        return ShapedArray(x.shape, dtypes.narrowed(x.dtype))
+        return ShapedArray(x.shape, narrowed(x.dtype))
     if isinstance(x, Dim):
         return ShapedArray((), dtypes.default_int(), True)
     return ShapedArray((), dtypes.canonical_scalar(x), not isinstance(x, bool))

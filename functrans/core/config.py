@@ -52,7 +52,7 @@ class Config:
     `prng_impl` names the generator of keys that are made without one;
     `memory_limit` is what a program may need in bytes, None where nobody said; `chunks_batches`
     asks for batches in chunks before products are computed again to keep it;
-    `narrow_64bit` gives 32 bits for each 64-bit dtype while the default dtypes have 32, as JAX does;
+    `narrow_64bit` gives 32 bits for 64-bit dtypes while the default dtypes have 32, as JAX does;
     `progress`, which no program depends on, shows what takes long.
     """
 

@@ -25,6 +25,7 @@ from functrans.core.errors import (
     shown,
 )
 from functrans.core.key_dtypes import KEY_DTYPES, key_dtype, philox_dtype
+from functrans.core.narrowing import narrowed
 
 if TYPE_CHECKING:
     from functrans.typing import DTypeLike
@@ -59,7 +60,6 @@ __all__ = [
     "itemsize_bits",
     "key_dtype",
     "kind",
-    "narrowed",
     "philox_dtype",
     "position_dtype",
     "prng_key",
@@ -239,8 +239,7 @@ def check_int(value: Any, dtype: DType, *, where: object = HERE) -> None:
             where=where,
             why="a Python int takes the integer dtype of the array beside it, "
             f"or the default integer dtype, which is {default_int()} here.",
-            fix=_overflow_fix(value),
-        )
+            fix=_overflow_fix(value))
 
 
 def check_scalar(value: Any, dtype: DType, operation: str) -> None:
@@ -267,22 +266,6 @@ def _overflow_fix(value: int) -> str:
             scope = f', or: with ft.default_dtypes(int_dtype="{dtype}"): ...'
             return f"np.{dtype}({value})" + (scope if dtype.kind == "i" else "")
     return "float(x), which rounds it"
-
-
-_NARROWED: Final[dict[DType, DType]] = {
-    float64: float32, complex128: complex64, _INTS[3]: _INTS[2], _UINTS[3]: _UINTS[2]}
-
-
-def narrowed(dtype: DType) -> DType:
-    """The dtype of 32 bits in place of one of 64 where `ft.config.narrow_64bit` says so.
-
-    >>> with config.narrow_64bit():
-    ...     narrowed(np.dtype("uint64")), narrowed(np.dtype("complex64"))
-    (dtype('uint32'), dtype('complex64'))
-    """
-    if dtype.itemsize >= 8 and config.current().narrows:
-        return _NARROWED.get(dtype, dtype)
-    return dtype
 
 
 def as_dtype(dtype_like: Any) -> DType:

@@ -73,8 +73,8 @@ def donation_vector(donate_argnums: Sequence[int], donate_argnames: Sequence[str
              for _ in range(arg.num_leaves)]
     if kwargs is not None:
         found += [name in donate_argnames
-                  for name, value in zip(kwargs.node_data()[1] or (), kwargs.children(),
-                                         strict=False) for _ in range(value.num_leaves)]
+                  for name, value in zip(kwargs.entries(), kwargs.children(), strict=True)
+                  for _ in range(value.num_leaves)]
     return tuple(found)
 
 

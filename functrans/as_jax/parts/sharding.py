@@ -193,7 +193,7 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Device] | No
 
 
 class _MeshScope:
-    """What `set_mesh` gives: the mesh is set at once, and at the end of a `with` is not any more."""
+    """What `set_mesh` gives: the mesh is set at once, until the end of a `with`."""
 
     def __init__(self, mesh: Mesh) -> None:
         self._token = _mesh.set(mesh)

@@ -16,6 +16,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.nn.initializers import glorot_normal, normal, ones, zeros
 from functrans.numpy import shape as shape_of
+from functrans.transforms.staged import ShapeDtypeStruct, eval_shape
 
 __all__ = ["AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout",
            "Elu", "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
@@ -96,13 +97,19 @@ def _convolution(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[i
                   else next(sizes) for c in rhs_spec]
         k1, k2 = random.split(rng)
         params = w_init(k1, kernel), bias_init(k2, bias_shape)
-        one = tuple([1 if c == "N" else n for c, n in zip(lhs_spec, input_shape, strict=True)])
-        at = out_spec.index("N")
-        out = list(shape_of(apply(params, fnp.zeros(one))))
-        out[at] = input_shape[lhs_spec.index("N")]
-        return tuple(out), params
+        return _shape_after(functools.partial(apply, params), input_shape, lhs_spec.index("N"),
+                            out_spec.index("N")), params
 
     return init, apply
+
+
+def _shape_after(apply: Callable[[Any], Any], input_shape: Sequence[int], batch: int,
+                 batch_after: int) -> tuple[int, ...]:
+    """The shape of results, where the batch may have any size, -1 say."""
+    one = [1 if d == batch else n for d, n in enumerate(input_shape)]
+    out = list(shape_of(eval_shape(apply, ShapeDtypeStruct(tuple(one), fnp.float32))))
+    out[batch_after] = input_shape[batch]
+    return tuple(out)
 
 
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
@@ -149,7 +156,9 @@ def _pooling(reducer: Callable[..., Any], start: float, mean: bool) -> Callable[
 
             return total(inputs) / total(fnp.ones_like(inputs)) if mean else total(inputs)
 
-        return lambda rng, input_shape: (shape_of(apply((), fnp.zeros(input_shape))), ()), apply
+        batch = 0 if spec is None else spec.index("N")
+        return lambda rng, input_shape: (_shape_after(
+            functools.partial(apply, ()), input_shape, batch, batch), ()), apply
 
     return pool
 

@@ -18,6 +18,7 @@ from functrans.core.primitive import HigherOrder
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import known_sizes, learn_sizes
 from functrans.core.source import Source, describe_source, user_source
+from functrans.primitives.arithmetic import div_p
 from functrans.primitives.callback import Callback
 from functrans.primitives.check import check_p, range_text
 from functrans.primitives.control_flow.bodies import counted
@@ -224,9 +225,11 @@ def not_finite(jaxpr: Jaxpr, eqn: Equation, values: Sequence[Any], out: Any, wro
     operands = {name: f"{name.split(':')[0]} is {range_text(v)}"
                 for name, v, a in zip(names, values, eqn.invars, strict=True)
                 if not isinstance(a, Literal)}
+    by_zero = eqn.primitive is div_p and bool(np.any(np.asarray(values[1]) == 0))
+    result = f"the result is {range_text(out)}" + (": division by zero" if by_zero else "")
     error = NotFiniteError(
         f"{eqn.primitive.name} gave {what}{of}: {' '.join(text.split())}.", where=eqn.source,
-        why=f"{'; '.join([*operands.values(), f'the result is {range_text(out)}'])}.",
+        why=f"{'; '.join([*operands.values(), result])}.",
         fix=advice(eqn, wrong, any(bits_of(v) & NAN for v in values)))
     located(error, eqn.source, rounds)
     return error
