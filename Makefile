@@ -11,6 +11,9 @@
 #             It needs Debian's cross compiler and says so
 # make portable   exported C for Linux, Windows, macOS and WebAssembly by `zig cc` (downloads it), run
 #             where qemu or node can; the page of examples/digits_in_a_browser in Chromium
+# make ecosystem  JAX's own libraries on functrans, without JAX (downloads them): the tests that optax
+#             and chex ship, of those that pass with JAX, and programs on each of the libraries; with
+#             JAX=/path/to/python results and times are compared with that interpreter's JAX
 # make bench  call overheads, programs on this CPU, per-sample statistics and the suite of research
 #             programs, beside JAX and PyTorch (downloads both), programs over lanes beside C++
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
@@ -27,7 +30,8 @@ SOURCES := pyproject.toml functrans/version.py functrans/core/__init__.py CMakeL
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo quick test pytest thorough coverage arm portable bench gpu driver lint typecheck clean
+.PHONY: demo quick test pytest thorough coverage arm portable ecosystem bench gpu driver lint \
+  typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -80,6 +84,17 @@ portable: portable-tools .venv-portable/.installed
 	$(call PYTEST,.venv-portable) -m portable --durations=10 tests/portable/test_systems.py \
 	  tests/portable/test_page.py $(TESTS)
 
+# WHEELS is a folder of wheels to be taken instead of those of PyPI
+ecosystem: .venv-ecosystem/.libraries
+	status=0; .venv-ecosystem/bin/python -m tests.ecosystem.library_tests || status=1; \
+	.venv-ecosystem/bin/python -m tests.ecosystem.examples $(if $(JAX),--jax $(JAX)) || status=1; \
+	exit $$status
+
+.venv-ecosystem/.libraries: .venv-ecosystem/.installed tests/ecosystem/requirements.txt
+	.venv-ecosystem/bin/python -m pip install --quiet --no-deps $(if $(WHEELS),--find-links $(WHEELS)) \
+	  -r tests/ecosystem/requirements.txt
+	@touch $@
+
 # Before anything is downloaded: what these need of the machine.
 .PHONY: arm-tools portable-tools
 arm-tools: NEEDS = aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64 cmake
@@ -124,6 +139,7 @@ driver:
 .venv-triton36/.installed: PEERS = triton==3.6.0
 .venv-portable/.installed: EXTRAS = [test,demo,compiler]
 .venv-portable/.installed: PEERS = pybind11
+.venv-ecosystem/.installed: EXTRAS =
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
 # PyTorch brings the libraries for transforms and linear algebra. Drivers for CUDA 12 take the last
@@ -152,4 +168,5 @@ TORCH = $(if $(filter 12,$(CUDA)),torch==2.10.0,torch==2.13.0)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-test .venv-triton36 .venv-portable .venv-bench .venv-gpu build dist
+	rm -rf .venv .venv-test .venv-triton36 .venv-portable .venv-ecosystem .venv-bench .venv-gpu \
+	  build dist

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
+from functrans.core.tree import LEAF, tree_flatten, tree_structure, tree_unflatten
 from functrans.numpy import equal
 from functrans.primitives.callback import HostFunction
 from functrans.transforms.checks.api import check as check_values
@@ -181,13 +183,39 @@ def _callback(eqn: Any) -> HostFunction:
 def check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """A condition that must hold everywhere; `msg` may have places, `{}` and `{name}`, for values.
 
+    A value may be a tree, in whose place its leaves are shown.
     Inside a checkified function the error says so where it does not; elsewhere, where JAX refuses
     a check, the program stops with FailedCheckError.
     """
     names = [f"value{i}" for i in range(len(fmt_args))]
     for name in names:
         msg = msg.replace("{}", f"{{{name}}}", 1)
-    check_values(pred, msg, **dict(zip(names, fmt_args, strict=True)), **fmt_kwargs)
+    values: dict[str, Any] = {}
+    for name, value in {**dict(zip(names, fmt_args, strict=True)), **fmt_kwargs}.items():
+        if tree_structure(value) == LEAF:
+            values[name] = value
+            continue
+        leaves, tree = tree_flatten(value)
+        places = [_Place(f"{name}_{i}") for i in range(len(leaves))]
+        msg = msg.replace(f"{{{name}}}", _with_places(str(tree_unflatten(tree, places))))
+        values |= {place.name: leaf for place, leaf in zip(places, leaves, strict=True)}
+    check_values(pred, msg, **values)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A leaf of a tree in a message."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<<{self.name}>>"
+
+
+def _with_places(text: str) -> str:
+    """The text of a tree as a format, in which its leaves are named."""
+    braces = text.replace("{", "{{").replace("}", "}}")
+    return braces.replace("<<", "{").replace(">>", "}")
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:

@@ -111,3 +111,22 @@ def test_questions_too_early_and_other_kinds():
         ft.jit(asks)(1.0)
     with pytest.raises(ArgumentError, match="errors="):
         checkify.checkify(fnp.log, "everything")
+
+
+@RUNS
+def test_a_value_may_be_a_tree(run):
+    def f(tree):
+        checkify.check(tree["a"].sum() > 0, "of {tree} and {n}", tree=tree, n=3)
+        checkify.check(tree["a"].sum() < 9, "too much", tree=tree)
+        return tree["a"]
+
+    error, _ = run(checkify.checkify(f))({"a": fnp.array([-1.0]), "b": (2.0,)})
+    assert error.get().startswith("of {'a': [-1.], 'b': (2.0,)} and 3")
+    assert run(checkify.checkify(f))({"a": fnp.array([1.0]), "b": ()})[0].get() is None
+
+
+def test_messages_have_the_words_of_jax():
+    error, _ = checkify.checkify(lambda x, i: x[i], checkify.index_checks)(fnp.ones(2), 10)
+    assert "out-of-bounds" in error.get()
+    error, _ = checkify.checkify(lambda x, y: x / y, checkify.div_checks)(fnp.ones(2), 0)
+    assert "division by zero" in error.get()

@@ -1,0 +1,1 @@
+"""JAX's own libraries on functrans: `make ecosystem`."""
