@@ -53,7 +53,6 @@ def test_nothing_is_left():
     with pytest.raises(importlib.metadata.PackageNotFoundError):
         importlib.metadata.version("jaxlib")
     assert not ft.config.current().narrow_64bit
-    assert not hasattr(ft.numpy.ones(2), "is_fully_addressable")
 
 
 def test_libraries_on_it_are_forgotten(tmp_path, monkeypatch):
