@@ -253,6 +253,22 @@ Flattened Signature::flatten_node(PyObject* tree, PyObject* flatten_function) {
   return status == Flattened::ok ? add_children(children.get()) : status;
 }
 
+// Remembers a class of named tuples, which are nodes without being registered.
+static bool note_namedtuple(PyTypeObject* type) {
+  if (!PyType_IsSubtype(type, &PyTuple_Type)) return false;
+  Ref cls = Ref::borrow(reinterpret_cast<PyObject*>(type));
+  Ref fields(PyObject_GetAttrString(cls.get(), "_fields"));
+  if (!fields || !PyTuple_CheckExact(fields.get()) ||
+      !PyObject_HasAttrString(cls.get(), "_make") ||
+      !PyObject_HasAttrString(cls.get(), "_asdict")) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_INCREF(cls.get());
+  nodes()[type] = Py_NewRef(Py_None);
+  return true;
+}
+
 Flattened Signature::flatten(PyObject* tree) {
   PyTypeObject* type = Py_TYPE(tree);
   if (type == array_type) return add_leaf(tree) ? Flattened::ok : Flattened::unsupported;
@@ -267,8 +283,13 @@ Flattened Signature::flatten(PyObject* tree) {
   if (!tuple && !list && !dict) {
     if (add_leaf(tree)) return Flattened::ok;
     const auto node = nodes().find(type);
-    if (node == nodes().end()) return Flattened::unsupported;
-    flatten_function = node->second;
+    if (node != nodes().end()) {
+      flatten_function = node->second;
+    } else if (note_namedtuple(type)) {
+      flatten_function = Py_None;
+    } else {
+      return Flattened::unsupported;
+    }
   }
   if (++depth_ > kMaxDepth) {
     raise_too_deep();

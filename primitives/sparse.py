@@ -41,8 +41,8 @@ from functrans.primitives.shape import broadcasted_iota, concatenate, pad, resha
 if TYPE_CHECKING:
     from functrans.typing import Array
 
-__all__ = ["csr_dot_p", "csr_sample_p", "product_of_rows", "sample_of_rows",
-           "stored_elements"]
+__all__ = ["csr_dot_p", "csr_sample_p", "product_of_rows", "row_of_each",
+           "sample_of_rows", "stored_elements"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -246,7 +246,7 @@ csr_dot_p, csr_sample_p = CsrDot(), CsrSample()
 # ---- what targets without kernels for compressed rows compute --------------------------------
 
 
-def _row_numbers(indices: Any, indptr: Any) -> Any:
+def row_of_each(indices: Any, indptr: Any) -> Any:
     """The row of each stored element; one that does not exist for those of none."""
     nse, rows = indices.shape[0], indptr.shape[0] - 1
     wide = np.dtype(np.int64 if indptr.dtype.itemsize == 8 else np.int32)
@@ -268,8 +268,9 @@ def _read(x: Any, numbers: Any) -> Any:
 
 def product_of_rows(data: Array, indices: Array, indptr: Array, x: Array, *, columns: Size,
                     transpose: bool) -> list[Any]:
-    """`csr_dot` by gathers, products and additions at places."""
-    rows = _row_numbers(indices, indptr)
+    """`csr_dot` by gathers, products and additions at places, of halves in float32."""
+    dtype, (data, x) = data.dtype, _computed(data, x)
+    rows = row_of_each(indices, indptr)
     to, of = (indices, rows) if transpose else (rows, indices)
     wide = broadcast_in_dim(data, (data.shape[0], x.shape[1]), (0,))
     products = mul(wide, _read(x, of))
@@ -277,10 +278,15 @@ def product_of_rows(data: Array, indices: Array, indptr: Array, x: Array, *, col
     out = scatter_add(full((size, x.shape[1]), 0, data.dtype), reshape(to, (to.shape[0], 1)),
                       products, ScatterDimensionNumbers((1,), (0,), (0,)),
                       mode=GatherScatterMode.FILL_OR_DROP, indices_are_sorted=not transpose)
-    return [out]
+    return [convert_element_type(out, dtype)]
 
 
 def sample_of_rows(indices: Array, indptr: Array, y: Array, x: Array) -> list[Any]:
-    """`csr_sample` by gathers and sums of products."""
-    rows = _row_numbers(indices, indptr)
-    return [reduce_sum(mul(_read(y, rows), _read(x, indices)), (1,))]
+    """`csr_sample` by gathers and sums of products, of halves in float32."""
+    dtype, (y, x) = y.dtype, _computed(y, x)
+    rows = row_of_each(indices, indptr)
+    return [convert_element_type(reduce_sum(mul(_read(y, rows), _read(x, indices)), (1,)), dtype)]
+
+
+def _computed(*xs: Any) -> list[Any]:
+    return [convert_element_type(x, dtypes.computed_dtype(x.dtype)) for x in xs]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import optree
 
+from functrans._runtime import register_node
 from functrans.core.errors import RegistrationError
 from functrans.core.keypath import GetAttrKey, NamedKey
 from functrans.core.tree import NAMESPACE
@@ -41,6 +42,8 @@ def _register(nodetype: type, flatten: Any, unflatten: Any, entry: Any = optree.
             f"{nodetype.__qualname__} cannot be registered as a pytree node: {error}",
             why="a class is registered once, and built-in containers are registered already.",
         ) from None
+    # the call path of jit flattens arguments itself: 1 us, where a call by way of Python takes 35
+    register_node(nodetype, lambda x: flatten(x)[:2])
 
 
 def register_pytree_node(

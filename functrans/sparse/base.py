@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.transforms.vmap import vmap
@@ -95,7 +96,9 @@ class JAXSparse(ABC):
 
     def astype(self, dtype: Any) -> Any:
         """The array with elements of another dtype."""
-        return self.with_data(self.data.astype(dtype))
+        if _keeps_sums(self.dtype, np.dtype(dtypes.as_dtype(dtype))):
+            return self.with_data(self.data.astype(dtype))
+        return OPERATIONS["unary"](self, lambda data: data.astype(dtype))
 
     def __repr__(self) -> str:
         try:
@@ -155,6 +158,9 @@ class JAXSparse(ABC):
     def __truediv__(self, other: Any) -> Any:
         return OPERATIONS["divide"](self, other)
 
+    def __rtruediv__(self, other: Any) -> Any:
+        return OPERATIONS["divide"](other, self)
+
     def __pow__(self, power: Any) -> Any:
         return OPERATIONS["power"](self, power)
 
@@ -175,25 +181,89 @@ def per_lane(fun: Callable[..., Any], count: int, in_axes: Any = 0) -> Callable[
     return fun
 
 
+def _keeps_sums(old: Any, new: Any) -> bool:
+    """Whether a conversion of sums is the sum of conversions, up to rounding."""
+    before, after = dtypes.kind(old), dtypes.kind(new)
+    if before in "iu":
+        return (after in "fc" and old.itemsize >= 4) or \
+            (after in "iu" and new.itemsize <= old.itemsize)
+    return old == new or (before in "fc" and after in "fc")
+
+
+def index_dtype_for(dtype: Any, sizes: tuple[Any, ...]) -> np.dtype[Any]:
+    """int32 or int64, as wide as `dtype`, and wide enough for sizes, which are no places."""
+    wide = np.dtype(dtype).itemsize > (4 if np.dtype(dtype).kind == "i" else 2)
+    large = any(isinstance(n, int) and n > np.iinfo(np.int32).max for n in sizes)
+    return np.dtype(np.int64 if wide or large else np.int32)
+
+
+def outside(indices: Array, sizes: tuple[Any, ...]) -> Array:
+    """Whether each index vector is out of bounds."""
+    found = fnp.zeros(indices.shape[:-1], bool)
+    for k, n in enumerate(sizes):
+        found = found | (indices[..., k] < 0) | (indices[..., k] >= n)
+    return found
+
+
 def places(indices: Array, sizes: tuple[Any, ...]) -> Array:
-    """The place of each index vector in row-major order; the number of places where it is none."""
+    """The place of each index vector in row-major order; the number of places where it is none.
+
+    Raises ArgumentError where there are more places than int64 counts.
+    """
     count = math.prod(sizes)
-    wide = np.dtype(np.int64 if count >= 2**31 or indices.dtype.itemsize > 4 else np.int32)
-    outside = fnp.zeros(indices.shape[:-1], bool)
+    if _is_beyond_int64(count):
+        raise ArgumentError(f"sparse axes of sizes {sizes} have {count} places.",
+                            where=user_source(), why="int64 has no number for each.")
+    wide = np.dtype(np.int32 if isinstance(count, int) and count < 2**31 else np.int64)
     place = fnp.zeros(indices.shape[:-1], wide)
     for k, n in enumerate(sizes):
-        at = indices[..., k]
-        outside = outside | (at < 0) | (at >= n)
-        place = place * n + at.astype(wide)
-    return fnp.where(outside, count, place).astype(wide)
+        at = indices[..., k].astype(wide)
+        place = place * n + at if k else at
+    return fnp.where(outside(indices, sizes), count, place).astype(wide)
+
+
+def _is_beyond_int64(count: Any) -> bool:
+    return isinstance(count, int) and count > np.iinfo(np.int64).max
+
+
+def keys(sizes: tuple[Any, ...], *indices: Array) -> tuple[list[Array], Any]:
+    """Numbers in the order of the places of index vectors, equal where these are, and a bound.
+
+    The bound is the number of all that is out of bounds. Numbers are the places where int64 has
+    these, and ranks among all that are given otherwise.
+    """
+    if not _is_beyond_int64(math.prod(sizes)):
+        return [places(x, sizes) for x in indices], math.prod(sizes)
+    joined = fnp.concatenate(indices, axis=0)
+    key, bound = fnp.zeros(joined.shape[:-1], np.int64), 1
+    for k, n in enumerate(sizes):
+        at = fnp.clip(joined[..., k].astype(np.int64), 0, n - 1)
+        if _is_beyond_int64(bound * n):
+            key, bound = _ranks(key), joined.shape[0]
+        if _is_beyond_int64(bound * n):
+            at, n = _ranks(at), joined.shape[0]
+        key, bound = key * n + at, bound * n
+    key = fnp.where(outside(joined, sizes), bound, key)
+    ends = np.cumsum([x.shape[0] for x in indices])[:-1]
+    return list(fnp.split(key, ends)), bound
+
+
+def _ranks(key: Array) -> Array:
+    """The number of smaller keys that differ, for each key."""
+    order = fnp.argsort(key)
+    found = key[order]
+    steps = fnp.cumsum((found[1:] != found[:-1]).astype(np.int64))
+    ranks = fnp.concatenate([fnp.zeros(min(1, key.shape[0]), np.int64), steps])
+    return fnp.zeros_like(key).at[order].set(ranks)
 
 
 def vectors(place: Array, sizes: tuple[Any, ...], dtype: Any) -> Array:
     """The index vectors of places; the sizes themselves, which are out of bounds, for no place."""
-    outside = place >= math.prod(sizes)
+    dtype = index_dtype_for(dtype, sizes)
+    beyond = place >= math.prod(sizes)
     columns = []
     for n in reversed(sizes):
-        columns.append(fnp.where(outside, n, place % max(n, 1)))
+        columns.append(fnp.where(beyond, n, place % max(n, 1)))
         place = place // max(n, 1)
     if not columns:
         return fnp.zeros((*place.shape, 0), dtype)

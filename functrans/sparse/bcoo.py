@@ -13,7 +13,14 @@ from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import concrete, shape_tuple
 from functrans.numpy.updates import UPDATES, update
-from functrans.sparse.base import OPERATIONS, JAXSparse, check_index_dtype, mismatch, per_lane
+from functrans.sparse.base import (
+    OPERATIONS,
+    JAXSparse,
+    check_index_dtype,
+    index_dtype_for,
+    mismatch,
+    per_lane,
+)
 from functrans.tree_util import register_pytree_node_class
 from functrans.typing import Array, ArrayLike
 
@@ -27,8 +34,9 @@ class BCOO(JAXSparse):
     An array of shape (*batch, *sparse, *dense) stores `nse` elements for each element of the batch:
     `indices` (*batch, nse, len(sparse)) are their places and `data` (*batch, nse, *dense) what
     stands there. Places that occur twice are added up, places out of bounds count for nothing. A
-    batch axis may have size 1 in one of both. `indices_sorted` and `unique_indices` promise what
-    they say. Raises ShapeError where the parts do not fit.
+    batch axis may have size 1 in one of both. Indices are int32 or int64, others are converted.
+    `indices_sorted` and `unique_indices` promise what they say. Raises ShapeError where the parts
+    do not fit, and ArgumentError for indices that are no integers.
 
     >>> import functrans.numpy as jnp
     >>> from functrans.experimental import sparse
@@ -44,6 +52,7 @@ class BCOO(JAXSparse):
         data, indices = map(fnp.asarray, args)
         check_index_dtype("BCOO", indices)
         shape = shape_tuple(shape, "BCOO")
+        indices = indices.astype(index_dtype_for(indices.dtype, shape))
         n_batch, n_sparse = indices.ndim - 2, indices.shape[-1] if indices.ndim else 0
         n_dense = data.ndim - n_batch - 1
         if n_batch < 0 or n_dense < 0 or n_batch + n_sparse + n_dense != len(shape):
@@ -138,9 +147,9 @@ class BCOO(JAXSparse):
             raise ArgumentError("BCOO.from_scipy_sparse: n_dense and n_batch are 0.",
                                 where=user_source(), fix="x.update_layout(n_batch=, n_dense=)")
         coo = mat.tocoo()
-        dtype = index_dtype or (np.int32 if max(coo.shape, default=0) < 2**31 else np.int64)
-        indices = np.stack([coo.row, coo.col], axis=-1).astype(dtype)
-        return cls((coo.data, indices), shape=coo.shape)
+        columns = getattr(coo, "coords", None) or (coo.row, coo.col)
+        dtype = index_dtype_for(index_dtype or np.int32, coo.shape)
+        return cls((coo.data, np.stack(columns, axis=-1).astype(dtype)), shape=coo.shape)
 
     def todense(self) -> Array:
         """The dense array."""
@@ -234,6 +243,8 @@ def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
     [[0, 0], [1, 1], [2, 2]]
     """
     x = fnp.asarray(mat)
+    check_index_dtype("bcoo_fromdense", np.zeros((), index_dtype))
+    index_dtype = index_dtype_for(index_dtype, x.shape)
     n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > x.ndim:
         raise ArgumentError(f"bcoo_fromdense: an array of {x.ndim} axes has no n_batch={n_batch} "
@@ -245,6 +256,9 @@ def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
         nse = int(concrete("bcoo_fromdense", counts, "nse", "bcoo_fromdense(x, nse=n)")
                   .max(initial=0))
     count = operator.index(nse)
+    if count < 0:
+        raise ArgumentError(f"bcoo_fromdense: nse={count}.", where=user_source(),
+                            fix="the number of elements to store")
 
     def lane(x: Array, mask: Array) -> tuple[Array, Array]:
         if not sizes:

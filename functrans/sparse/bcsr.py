@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.errors import publish
 from functrans.numpy.common import shape_tuple
-from functrans.sparse.base import JAXSparse, check_index_dtype, mismatch, per_lane
+from functrans.sparse.base import (
+    JAXSparse,
+    check_index_dtype,
+    index_dtype_for,
+    mismatch,
+    outside,
+    per_lane,
+)
 from functrans.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_todense
 from functrans.sparse.layout import bcoo_eliminate_zeros, bcoo_sort_indices, bcoo_sum_duplicates
 from functrans.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
@@ -29,8 +37,10 @@ class BCSR(JAXSparse):
 
     An array of shape (*batch, rows, columns, *dense) stores the elements of a row side by side:
     row i of a batch has the elements from `indptr[i]` to before `indptr[i + 1]` of `data`
-    (*batch, nse, *dense), in the columns `indices` (*batch, nse). Raises ShapeError where the parts
-    do not fit.
+    (*batch, nse, *dense), in the columns `indices` (*batch, nse). Elements before the first pointer
+    and behind the last belong to no row; a pointer that is less than one before it is as large as
+    that. Indices are int32 or int64, others are converted. Raises ShapeError where the parts do
+    not fit, and ArgumentError for indices that are no integers.
 
     >>> import functrans.numpy as jnp
     >>> from functrans.experimental import sparse
@@ -48,6 +58,7 @@ class BCSR(JAXSparse):
         for part in (indices, indptr):
             check_index_dtype("BCSR", part)
         sizes = shape_tuple(shape, "BCSR")
+        indices, indptr = (p.astype(index_dtype_for(p.dtype, sizes)) for p in (indices, indptr))
         n = indices.ndim - 1
         n_dense = data.ndim - n - 1
         if n < 0 or n_dense < 0 or n + 2 + n_dense != len(sizes) or indptr.ndim != n + 1:
@@ -126,17 +137,16 @@ class BCSR(JAXSparse):
         if n_dense or n_batch:
             raise mismatch("BCSR.from_scipy_sparse", "n_dense and n_batch are 0.")
         csr = mat.tocsr()
-        wide = max(csr.shape[1], csr.nnz) >= 2**31
-        dtype = index_dtype or (np.int64 if wide else np.int32)
+        dtype = index_dtype_for(index_dtype or np.int32, (*csr.shape, csr.nnz))
         return cls((csr.data, csr.indices.astype(dtype), csr.indptr.astype(dtype)),
                    shape=csr.shape, indices_sorted=bool(csr.has_sorted_indices),
                    unique_indices=bool(csr.has_canonical_format))
 
     def to_bcoo(self) -> BCOO:
         """The same array as batched coordinates."""
-        nse = self.nse
-        rows = per_lane(lambda p: row_numbers(p, nse), self.n_batch)(self.indptr)
-        indices = fnp.stack([rows.astype(self.indices.dtype), self.indices], axis=-1)
+        rows = per_lane(row_numbers, self.n_batch)(self.indices, self.indptr)
+        index = fnp.result_type(rows, self.indices)
+        indices = fnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
         sizes = (self.indptr.shape[-1] - 1, self._columns)
         return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
                                    (self.data, indices))
@@ -147,19 +157,20 @@ class BCSR(JAXSparse):
         if arr.n_sparse != 2:
             raise mismatch("BCSR.from_bcoo", f"{arr!r} has {arr.n_sparse} sparse axes, not 2.",
                            "x.update_layout(n_batch=, n_dense=)")
-        arr = BCOO.tree_unflatten(arr.tree_flatten()[1], arr.tree_flatten()[0])
         arr = bcoo_sort_indices(arr)
         rows, columns = arr.sparse_shape
         # of size 1 along a batch axis: the whole batch, as each lane has pointers
         batch = arr.batch_shape
         indices = fnp.broadcast_to(arr.indices, (*batch, arr.nse, 2))
         data = fnp.broadcast_to(arr.data, (*batch, *arr.data.shape[arr.n_batch:]))
-        # places whose column is out of bounds end up behind all rows as well
-        number = fnp.where(indices[..., 1] < columns, indices[..., 0], rows)
-        dtype = arr.indices.dtype
+        # places out of bounds stand last where we have sorted, and anywhere where the caller has:
+        # they stay in the row of the one before them, in no column
+        beyond = outside(indices, arr.sparse_shape)
+        number = lax.cummax(fnp.where(beyond, 0, indices[..., 0]), axis=arr.n_batch)
+        dtype = index_dtype_for(indices.dtype, (arr.nse,))
         indptr = per_lane(lambda r: pointers(r, rows, dtype), arr.n_batch)(number)
-        return cls.tree_unflatten((columns, True, arr.unique_indices),
-                                  (data, indices[..., 1], indptr))
+        return cls.tree_unflatten((columns, True, arr.unique_indices), (
+            data, fnp.where(beyond, columns, indices[..., 1]).astype(dtype), indptr))
 
     def todense(self) -> Array:
         """The dense array."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.core.errors import publish
-from functrans.numpy.common import shape_tuple
-from functrans.sparse.base import JAXSparse, check_index_dtype, mismatch
+from functrans.numpy.common import axis_tuple, shape_tuple
+from functrans.sparse.base import JAXSparse, check_index_dtype, index_dtype_for, mismatch
 from functrans.sparse.bcoo import BCOO
 from functrans.sparse.bcsr import BCSR
 from functrans.tree_util import register_pytree_node_class
@@ -34,6 +34,7 @@ class _Matrix(JAXSparse):
         for name, part in zip(self._parts, parts, strict=True):
             if name != "data":
                 check_index_dtype(type(self).__name__, part)
+                part = part.astype(index_dtype_for(part.dtype, self._shape))
             setattr(self, name, part)
         self.batched()
 
@@ -74,6 +75,17 @@ class _Matrix(JAXSparse):
         out: Array = self.batched().todense()
         return out
 
+    def transpose(self, axes: Any = None) -> Any:
+        """The transposed matrix; of compressed rows as compressed columns, and of these as rows."""
+        name = f"{type(self).__name__}.transpose"
+        order = (1, 0) if axes is None else axis_tuple(tuple(axes), 2, name)
+        if len(order) != 2:
+            raise mismatch(name, f"{axes} is no permutation of 2 axes.")
+        return self if order == (0, 1) else self._turned()
+
+    def _turned(self) -> Any:
+        raise TypeError("a matrix must say what its transpose is")
+
 
 @register_pytree_node_class
 class COO(_Matrix):
@@ -93,10 +105,8 @@ class COO(_Matrix):
         """The same matrix as BCOO."""
         return BCOO((self.data, fnp.stack([self.row, self.col], axis=-1)), shape=self._shape)
 
-    def transpose(self, axes: Any = None) -> COO:
-        """The transposed matrix."""
-        return self if axes is not None and tuple(axes) == (0, 1) else \
-            COO((self.data, self.col, self.row), shape=self._shape[::-1])
+    def _turned(self) -> COO:
+        return COO.tree_unflatten(self._shape[::-1], (self.data, self.col, self.row))
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
@@ -133,10 +143,9 @@ class CSR(_Matrix):
         """The same matrix as BCSR."""
         return BCSR((self.data, self.indices, self.indptr), shape=self._shape)
 
-    def transpose(self, axes: Any = None) -> Any:
-        """The transposed matrix, as compressed columns."""
-        return self if axes is not None and tuple(axes) == (0, 1) else \
-            CSC((self.data, self.indices, self.indptr), shape=self._shape[::-1])
+    def _turned(self) -> CSC:
+        out: CSC = CSC.tree_unflatten(self._shape[::-1], self.tree_flatten()[0])
+        return out
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
@@ -175,10 +184,9 @@ class CSC(_Matrix):
         out: Array = self.batched().todense().T
         return out
 
-    def transpose(self, axes: Any = None) -> Any:
-        """The transposed matrix, as compressed rows."""
-        return self if axes is not None and tuple(axes) == (0, 1) else \
-            CSR((self.data, self.indices, self.indptr), shape=self._shape[::-1])
+    def _turned(self) -> CSR:
+        out: CSR = CSR.tree_unflatten(self._shape[::-1], self.tree_flatten()[0])
+        return out
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
-from functrans.numpy.common import concrete
+from functrans.numpy.common import axis_tuple, concrete
 from functrans.ops import segment_sum
 from functrans.sparse.base import (
     OPERATIONS,
     SparseEfficiencyError,
     SparseEfficiencyWarning,
+    index_dtype_for,
+    keys,
     mismatch,
     per_lane,
-    places,
-    vectors,
 )
 from functrans.sparse.bcoo import BCOO, full_batch
 from functrans.typing import Array
@@ -44,7 +45,8 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     mat = full_batch(mat)
 
     def lane(data: Array, indices: Array) -> tuple[Array, Array]:
-        order = fnp.argsort(places(indices, sizes), stable=True)
+        (at,), _ = keys(sizes, indices)
+        order = fnp.argsort(at, stable=True)
         return data[order], indices[order]
 
     data, indices = per_lane(lane, mat.n_batch)(mat.data, mat.indices)
@@ -67,29 +69,30 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     if mat.unique_indices and mat.indices_sorted and nse in (None, mat.nse):
         return mat
     mat = full_batch(mat)
-    none = math.prod(sizes)
 
-    def group(indices: Array) -> tuple[Array, Array, Array, Array]:
-        at = places(indices, sizes)
+    def group(indices: Array) -> tuple[Array, Array, Array]:
+        (at,), none = keys(sizes, indices)
         order = fnp.argsort(at, stable=True)
         at = at[order]
         first = fnp.concatenate([fnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
+        first = first & (at < none)
         numbers = fnp.cumsum(first.astype("int32")) - 1
-        return order, at, numbers, fnp.sum(first & (at < none))
+        # what is out of bounds stands last, behind all groups
+        numbers = fnp.where(at < none, numbers, at.shape[0])
+        return order, numbers, fnp.sum(first)
 
-    order, at, numbers, counts = per_lane(group, mat.n_batch)(mat.indices)
+    order, numbers, counts = per_lane(group, mat.n_batch)(mat.indices)
     if nse is None:
         nse = int(concrete("bcoo_sum_duplicates", counts, "nse", "x.sum_duplicates(nse=n)")
                   .max(initial=0))
     room = operator.index(nse)
 
-    def lane(data: Array, order: Array, at: Array, numbers: Array) -> tuple[Array, Array]:
-        numbers = fnp.where(at < none, numbers, room)
+    def lane(data: Array, indices: Array, order: Array, numbers: Array) -> tuple[Array, Array]:
         rows = segment_sum(data[order], numbers, room, indices_are_sorted=True)
-        found = fnp.full((room,), none, at.dtype).at[numbers].min(at, mode="drop")
-        return rows, vectors(found, sizes, mat.indices.dtype)
+        found = fnp.broadcast_to(fnp.asarray(np.asarray(sizes, indices.dtype)), (room, len(sizes)))
+        return rows, found.at[numbers].set(indices[order], mode="drop")
 
-    data, indices = per_lane(lane, mat.n_batch)(mat.data, order, at, numbers)
+    data, indices = per_lane(lane, mat.n_batch)(mat.data, mat.indices, order, numbers)
     return BCOO.tree_unflatten((sizes, True, True), (data, indices))
 
 
@@ -158,7 +161,8 @@ def _dense_to_sparse(mat: BCOO) -> BCOO:
     k, nse = mat.dense_shape[0], mat.nse
     batch = mat.batch_shape
     data = mat.data.reshape(*batch, nse * k, *mat.dense_shape[1:])
-    old = fnp.broadcast_to(mat.indices[..., None, :], (*batch, nse, k, mat.n_sparse))
+    old = mat.indices.astype(index_dtype_for(mat.indices.dtype, (k,)))
+    old = fnp.broadcast_to(old[..., None, :], (*batch, nse, k, mat.n_sparse))
     new = fnp.broadcast_to(fnp.arange(k, dtype=old.dtype)[:, None], (*batch, nse, k, 1))
     indices = fnp.concatenate([old, new], axis=-1).reshape(*batch, nse * k, mat.n_sparse + 1)
     return BCOO.tree_unflatten(((*mat.sparse_shape, k), mat.indices_sorted, mat.unique_indices),
@@ -170,9 +174,9 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
     *batch, k = mat.batch_shape
     nse = mat.nse
     data = mat.data.reshape(*batch, k * nse, *mat.dense_shape)
-    new = fnp.broadcast_to(fnp.arange(k, dtype=mat.indices.dtype)[:, None, None],
-                           (*batch, k, nse, 1))
-    indices = fnp.concatenate([new, mat.indices], axis=-1)
+    old = mat.indices.astype(index_dtype_for(mat.indices.dtype, (k,)))
+    new = fnp.broadcast_to(fnp.arange(k, dtype=old.dtype)[:, None, None], (*batch, k, nse, 1))
+    indices = fnp.concatenate([new, old], axis=-1)
     # padding stands behind the places of its lane, which are not in order then
     return BCOO.tree_unflatten(((k, *mat.sparse_shape), False, mat.unique_indices),
                                (data, indices.reshape(*batch, k * nse, mat.n_sparse + 1)))
@@ -233,8 +237,9 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[Any]) -> BCOO:
 
 
 def _transposed(mat: BCOO, axes: Sequence[Any] | None) -> BCOO:
-    order = range(mat.ndim)[::-1] if axes is None else [a % max(mat.ndim, 1) for a in axes]
-    return bcoo_transpose(mat, permutation=tuple(order))
+    order = tuple(range(mat.ndim)[::-1]) if axes is None else \
+        axis_tuple(tuple(axes), mat.ndim, "transpose")
+    return bcoo_transpose(mat, permutation=order)
 
 
 OPERATIONS.update(transpose=_transposed, update_layout=bcoo_update_layout,

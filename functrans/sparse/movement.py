@@ -13,7 +13,7 @@ from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple, shape_tuple
-from functrans.sparse.base import mismatch, places, vectors
+from functrans.sparse.base import index_dtype_for, mismatch, outside, places, vectors
 from functrans.sparse.bcoo import BCOO, full_batch
 from functrans.sparse.layout import bcoo_sum_duplicates, bcoo_update_layout
 from functrans.typing import Array, ArrayLike
@@ -47,8 +47,8 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[Any]) -> BCOO:
     indices = mat.indices
     if len(kept) != mat.n_sparse:
         # places out of bounds along an axis that goes must not count
-        outside = _outside(indices, mat.sparse_shape)
-        data = fnp.where(outside.reshape(*outside.shape, *[1] * (data.ndim - n - 1)),
+        beyond = outside(indices, mat.sparse_shape)
+        data = fnp.where(beyond.reshape(*beyond.shape, *[1] * (data.ndim - n - 1)),
                          fnp.zeros((), data.dtype), data)
         indices = fnp.stack([indices[..., a - n] for a in kept], axis=-1) if kept else \
             fnp.zeros((*indices.shape[:-1], 0), indices.dtype)
@@ -64,13 +64,6 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[Any]) -> BCOO:
     sizes = [mat.sparse_shape[a - n] for a in kept]
     same = not lanes and len(kept) == mat.n_sparse
     return _made(sizes, data, indices, mat.indices_sorted and same, mat.unique_indices and same)
-
-
-def _outside(indices: Array, sizes: tuple[Any, ...]) -> Array:
-    outside = fnp.zeros(indices.shape[:-1], bool)
-    for k, n in enumerate(sizes):
-        outside = outside | (indices[..., k] < 0) | (indices[..., k] >= n)
-    return outside
 
 
 def bcoo_slice(mat: BCOO, *, start_indices: Sequence[Any], limit_indices: Sequence[Any],
@@ -127,8 +120,8 @@ def _window(mat: BCOO, data: Array, indices: Array, starts: Sequence[Any], sizes
             at = at // step
         columns.append(at)
     found = fnp.stack(columns, axis=-1)
-    outside = fnp.asarray(np.asarray(sizes, mat.indices.dtype))
-    found = fnp.where(inside[..., None], found, outside).astype(mat.indices.dtype)
+    none = fnp.asarray(np.asarray(sizes, mat.indices.dtype))
+    found = fnp.where(inside[..., None], found, none).astype(mat.indices.dtype)
     data = fnp.where(inside.reshape(*inside.shape, *[1] * mat.n_dense), data,
                      fnp.zeros((), data.dtype)) if n == inside.ndim - 1 else data
     out = _made(sizes, data, found, False, mat.unique_indices)
@@ -248,7 +241,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[Any]) -> BCOO:
     indices = fnp.flip(mat.indices, lanes) if lanes else mat.indices
     turned = [a - n for a in axes if n <= a < end]
     if turned:
-        inside = ~_outside(indices, mat.sparse_shape)
+        inside = ~outside(indices, mat.sparse_shape)
         indices = fnp.stack([fnp.where(inside, size - 1 - indices[..., k], size) if k in turned
                              else indices[..., k] for k, size in enumerate(mat.sparse_shape)],
                             axis=-1).astype(indices.dtype)
@@ -277,7 +270,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             raise mismatch("bcoo_concatenate", f"{m!r} does not fit {first!r} along axis {axis}.",
                            "x.update_layout(n_batch=, n_dense=)")
     dtype = fnp.result_type(*[m.data for m in mats])
-    index = fnp.result_type(*[m.indices for m in mats])
+    index = index_dtype_for(fnp.result_type(*[m.indices for m in mats]),
+                            (sum(m.shape[axis] for m in mats),))
     mats = [full_batch(m) for m in mats]
     n, end = first.n_batch, first.n_batch + first.n_sparse
     if axis < n:
@@ -297,7 +291,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             data = fnp.pad(data, where)
         elif before or total != m.shape[axis]:
             k = axis - n
-            inside = ~_outside(at, m.sparse_shape)
+            inside = ~outside(at, m.sparse_shape)
             shifted = fnp.where(inside, at[..., k] + before, total)
             at = fnp.stack([shifted.astype(index) if c == k else at[..., c]
                             for c in range(first.n_sparse)], axis=-1)
@@ -317,9 +311,9 @@ def padded(mat: BCOO, nse: int) -> BCOO:
     if more <= 0:
         return mat
     data = fnp.pad(mat.data, [(0, 0)] * n + [(0, more)] + [(0, 0)] * mat.n_dense)
-    outside = fnp.asarray(np.asarray(mat.sparse_shape, mat.indices.dtype))
-    outside = fnp.broadcast_to(outside, (*mat.indices.shape[:n], more, mat.n_sparse))
-    return _made(mat.sparse_shape, data, fnp.concatenate([mat.indices, outside], n),
+    none = fnp.asarray(np.asarray(mat.sparse_shape, mat.indices.dtype))
+    none = fnp.broadcast_to(none, (*mat.indices.shape[:n], more, mat.n_sparse))
+    return _made(mat.sparse_shape, data, fnp.concatenate([mat.indices, none], n),
                  mat.indices_sorted, mat.unique_indices)
 
 
@@ -355,11 +349,12 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[Any],
     data = fnp.broadcast_to(mat.data.reshape(*lanes, nse, *rest), (*batch, nse, *dense))
     indices = fnp.broadcast_to(mat.indices.reshape(*lanes, nse, mat.n_sparse),
                                (*batch, nse, mat.n_sparse))
-    outside = _outside(indices, mat.sparse_shape)
+    indices = indices.astype(index_dtype_for(indices.dtype, sparse))
+    beyond = outside(indices, mat.sparse_shape)
     columns, is_sorted = [], mat.indices_sorted
     for d in range(first, last):
         columns.append(indices[..., dims.index(d) - n] if d in dims else
-                       fnp.where(outside, sizes[d], 0).astype(indices.dtype))
+                       fnp.where(beyond, sizes[d], 0).astype(indices.dtype))
     indices = fnp.stack(columns, axis=-1) if columns else indices
     for k, d in enumerate(range(first, last)):
         size, old = sizes[d], mat.shape[dims.index(d)] if d in dims else 1
@@ -367,12 +362,12 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[Any],
             continue
         nse = data.shape[first]
         steps = fnp.arange(size, dtype=indices.dtype)
-        inside = ~outside
+        inside = ~beyond
         column = fnp.where(inside[..., None], steps, size)
         spread = fnp.broadcast_to(indices[..., None, :], (*batch, nse, size, len(sparse)))
         indices = spread.at[..., k].set(column.astype(indices.dtype)).reshape(
             *batch, nse * size, len(sparse))
-        outside = fnp.repeat(outside, size, axis=first)
+        beyond = fnp.repeat(beyond, size, axis=first)
         data = fnp.repeat(data, size, axis=first)
         is_sorted = False
     return _made(sparse, data, indices, is_sorted, mat.unique_indices)

@@ -12,7 +12,7 @@ from functrans import numpy as fnp
 from functrans.core.errors import IndexingError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple
-from functrans.sparse.base import OPERATIONS, JAXSparse, mismatch
+from functrans.sparse.base import OPERATIONS, JAXSparse, mismatch, outside
 from functrans.sparse.bcoo import BCOO
 from functrans.sparse.bcsr import BCSR, bcsr_dot_general
 from functrans.sparse.formats import COO, CSC, CSR
@@ -32,10 +32,10 @@ from functrans.sparse.movement import (
 from functrans.sparse.products import (
     alike,
     bcoo_dot_general,
-    bcoo_multiply_dense,
     bcoo_multiply_sparse,
+    read_places,
 )
-from functrans.typing import Array
+from functrans.transforms.staged import ShapeDtypeStruct, eval_shape
 
 __all__ = ["as_bcoo", "unary"]
 
@@ -88,12 +88,12 @@ def _matmul(x: Any, y: Any) -> Any:
     contract = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
     if x.shape[contract[0][0]] != y.shape[contract[1][0]]:
         raise mismatch("matmul", f"shapes {x.shape} and {y.shape} do not fit.")
-    x, y = (a.batched() if isinstance(a, (COO, CSR)) else a for a in (x, y))
-    if isinstance(x, CSC):
-        x, contract = x.batched(), ((0,), contract[1])
-    if isinstance(y, CSC):
-        y, contract = y.batched(), (contract[0], (1,))
     if x.ndim <= 2 and y.ndim <= 2:
+        x, y = (a.batched() if isinstance(a, (COO, CSR)) else a for a in (x, y))
+        if isinstance(x, CSC):
+            x, contract = x.batched(), ((0,), contract[1])
+        if isinstance(y, CSC):
+            y, contract = y.batched(), (contract[0], (1,))
         dims = (contract, ((), ()))
         if isinstance(x, BCSR) or isinstance(y, BCSR):
             out = bcsr_dot_general(x, y, dimension_numbers=dims)
@@ -164,27 +164,16 @@ def _with_dense(x: JAXSparse, y: Any, combine: Callable[[Any, Any], Any]) -> Any
         mat = bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=range(
             len(shape) - mat.ndim, len(shape)))
         x = mat
-    ones = mat.with_data(fnp.ones((), y.dtype))
-    read = bcoo_multiply_dense(_ones(mat, ones), y)
+    read = read_places(mat, y, "a product" if combine is operator.mul else "a quotient")
     if combine is operator.truediv:
         # places out of bounds read zeros
-        read = fnp.where(_ones_inside(mat), read, fnp.ones((), read.dtype))
+        beyond = outside(mat.indices, mat.sparse_shape)
+        beyond = beyond.reshape(*beyond.shape, *[1] * mat.n_dense)
+        read = fnp.where(beyond, fnp.ones((), read.dtype), read)
     return _like(mat.with_data(combine(mat.data, read)), x)
 
 
-def _ones(mat: BCOO, ones: BCOO) -> BCOO:
-    shape = (*mat.data.shape,)
-    return mat.with_data(fnp.broadcast_to(ones.data, shape))
-
-
-def _ones_inside(mat: BCOO) -> Array:
-    inside = fnp.ones(mat.indices.shape[:-1], bool)
-    for k, n in enumerate(mat.sparse_shape):
-        inside = inside & (mat.indices[..., k] >= 0) & (mat.indices[..., k] < n)
-    return inside.reshape(*inside.shape, *[1] * mat.n_dense)
-
-
-def _divide(x: JAXSparse, y: Any) -> Any:
+def _divide(x: Any, y: Any) -> Any:
     if isinstance(y, JAXSparse):
         raise mismatch("divide", "a sparse divisor is zero where nothing is stored.",
                        "x / y.todense()")
@@ -197,8 +186,13 @@ def _power(x: JAXSparse, power: Any) -> Any:
     raise mismatch("power", f"a power of {power!r} does not keep zeros.", "x.todense() ** power")
 
 
+def _dtype_of_sums(dtype: Any) -> Any:
+    """The dtype of a dense array's sum: booleans are counted, small integers have room."""
+    return eval_shape(fnp.sum, ShapeDtypeStruct((1,), dtype)).dtype
+
+
 def _sum(x: JAXSparse, axis: Any) -> Any:
-    mat = as_bcoo(x)
+    mat = as_bcoo(x.astype(_dtype_of_sums(x.dtype)))
     axes = axis_tuple(axis, mat.ndim, "sum")
     out = bcoo_reduce_sum(mat, axes=axes)
     return out.todense() if len(axes) == mat.ndim else _like(out, x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from functrans import numpy as fnp
 from functrans.core.errors import publish
 from functrans.numpy.common import is_traced
 from functrans.ops import segment_sum
-from functrans.sparse.base import mismatch, per_lane, places, vectors
+from functrans.sparse.base import keys, mismatch, per_lane
 from functrans.sparse.bcoo import BCOO, add_at, full_batch, read_at
 from functrans.sparse.layout import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
 from functrans.sparse.movement import bcoo_broadcast_in_dim
@@ -39,10 +38,10 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     >>> sparse.bcoo_multiply_dense(sparse.eye(2), jnp.array([[2.0], [3.0]])).tolist()
     [2.0, 3.0]
     """
-    return sp_mat.data * _read(sp_mat, fnp.asarray(v), "bcoo_multiply_dense")
+    return sp_mat.data * read_places(sp_mat, fnp.asarray(v), "bcoo_multiply_dense")
 
 
-def _read(mat: BCOO, v: Array, name: str) -> Array:
+def read_places(mat: BCOO, v: Array, name: str) -> Array:
     """What a dense array that broadcasts has at the places of a sparse one."""
     if v.ndim > mat.ndim or any(k not in (1, n) for k, n in zip(v.shape[::-1], mat.shape[::-1])):
         raise mismatch(name, f"an array of shape {v.shape} for one of {mat.shape}.")
@@ -74,10 +73,10 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     x = fnp.asarray(arr)
     if x.shape != sparr.shape:
         raise mismatch("bcoo_extract", f"an array of shape {x.shape} for one of {sparr.shape}.")
-    values = _read(sparr, x, "bcoo_extract")
+    values = read_places(sparr, x, "bcoo_extract")
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
         def first(indices: Array) -> Array:
-            at = places(indices, sparr.sparse_shape)
+            (at,), _ = keys(sparr.sparse_shape, indices)
             order = fnp.argsort(at, stable=True)
             at = at[order]
             new = fnp.concatenate([fnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
@@ -103,10 +102,9 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     lhs, rhs = alike("bcoo_multiply_sparse", lhs, rhs)
     rhs = bcoo_sum_duplicates(rhs, nse=rhs.nse)
     lhs, sizes = full_batch(lhs), lhs.sparse_shape
-    none = math.prod(sizes)
 
     def lane(data: Array, indices: Array, other: Array, others: Array) -> Array:
-        mine, theirs = places(indices, sizes), places(others, sizes)
+        (mine, theirs), none = keys(sizes, indices, others)
         if not theirs.shape[0]:
             return fnp.zeros_like(data * fnp.ones((), other.dtype))
         at = fnp.minimum(fnp.searchsorted(theirs, mine), theirs.shape[0] - 1)
@@ -234,13 +232,12 @@ def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO
     sizes = tuple([lhs.shape[a] for a in left])
     free = [[a for a in range(m.ndim) if a not in used] for m, used in ((lhs, left), (rhs, right))]
     out_sizes = (*[lhs.shape[a] for a in (*lb, *free[0])], *[rhs.shape[a] for a in free[1]])
-    mine, theirs = (places(_columns(m.indices, axes), sizes)
-                    for m, axes in ((lhs, left), (rhs, right)))
+    (mine, theirs), none = keys(sizes, _columns(lhs.indices, left), _columns(rhs.indices, right))
     if is_traced(mine) or is_traced(theirs):
         i, j = (fnp.repeat(fnp.arange(lhs.nse), rhs.nse), fnp.tile(fnp.arange(rhs.nse), lhs.nse))
-        agree = (mine[i] == theirs[j]) & (mine[i] < math.prod(sizes))
+        agree = (mine[i] == theirs[j]) & (mine[i] < none)
     else:
-        i, j = map(fnp.asarray, _matches(np.asarray(mine), np.asarray(theirs), math.prod(sizes)))
+        i, j = map(fnp.asarray, _matches(np.asarray(mine), np.asarray(theirs), none))
         agree = None
     values = lhs.data[i] * rhs.data[j]
     index = fnp.result_type(lhs.indices, rhs.indices)
@@ -251,7 +248,7 @@ def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO
         found = fnp.where(agree[:, None], found, fnp.asarray(np.asarray(out_sizes, index)))
     out = BCOO.tree_unflatten((tuple(out_sizes), False, False), (values, found))
     if is_traced(found):
-        most = math.prod(out_sizes)
+        most = out.size
         return bcoo_sum_duplicates(out, nse=most) if most < out.nse else out
     return _summed(out)
 
@@ -270,10 +267,11 @@ def _matches(mine: Any, theirs: Any, none: int) -> tuple[Any, Any]:
 def _summed(mat: BCOO) -> BCOO:
     """Duplicates added up where indices are known: their order is found on the host."""
     sizes = mat.sparse_shape
-    at, numbers = np.unique(np.asarray(places(mat.indices, sizes)), return_inverse=True)
-    keep = at < math.prod(sizes)
-    data = segment_sum(mat.data, fnp.asarray(numbers.reshape(-1)), int(keep.sum()))
-    indices = vectors(fnp.asarray(at[keep]), sizes, mat.indices.dtype)
+    (found,), none = keys(sizes, mat.indices)
+    at, first, numbers = np.unique(np.asarray(found), return_index=True, return_inverse=True)
+    first = first[at < none]
+    data = segment_sum(mat.data, fnp.asarray(numbers.reshape(-1)), len(first))
+    indices = mat.indices[fnp.asarray(first)]
     return BCOO.tree_unflatten((sizes, True, True), (data, indices))
 
 

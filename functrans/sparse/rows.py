@@ -5,23 +5,39 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from functrans import numpy as fnp
 from functrans.core.dtypes import kind
-from functrans.primitives.sparse import csr_dot_p
+from functrans.core.eager import is_on_gpu
+from functrans.numpy.common import staged
+from functrans.primitives.sparse import csr_dot_p, row_of_each
 from functrans.typing import Array
 
 __all__ = ["csr_matmul", "csr_matmul_transposed", "pointers", "row_numbers"]
 
 
-def row_numbers(indptr: Array, nse: int) -> Array:
-    """The row of each stored element; the number of rows for padding."""
-    ends = fnp.zeros((nse + 1,), indptr.dtype).at[indptr[1:]].add(
-        1, mode="drop", indices_are_sorted=True)
-    return fnp.cumsum(ends)[:nse].astype(indptr.dtype)
+def row_numbers(indices: Array, indptr: Array) -> Array:
+    """The row of each stored element; one that does not exist for those of none."""
+    if _on_host(indices, indptr):
+        nse = indices.shape[0]
+        starts = np.maximum.accumulate(np.clip(np.asarray(indptr), 0, nse))
+        counts = np.diff(starts, prepend=0, append=nse)
+        numbers = np.arange(-1, len(starts), dtype=indptr.dtype)
+        return fnp.asarray(np.repeat(numbers, counts))
+    return row_of_each(indices, indptr)
+
+
+def _on_host(*xs: Array) -> bool:
+    """Whether values are known and in the memory of the host, and nothing is recorded."""
+    return not staged(*xs) and not any(map(is_on_gpu, xs))
 
 
 def pointers(rows: Array, count: int, dtype: Any) -> Array:
     """Where each row begins among sorted row numbers, and where the last ends."""
+    if _on_host(rows):
+        counts = np.bincount(np.asarray(rows), minlength=count)[:count]
+        return fnp.asarray(np.concatenate([[0], np.cumsum(counts)]).astype(dtype))
     found = fnp.zeros((count + 1,), dtype).at[rows + 1].add(
         1, mode="drop", indices_are_sorted=True, wrap_negative_indices=False)
     return fnp.cumsum(found).astype(dtype)

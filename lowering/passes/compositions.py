@@ -66,7 +66,8 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
             windows_over(eqn) > MOST_COVERING or 0 in eqn.invars[0].aval.shape):
         return partial(_window_put, **eqn.params)
     if eqn.primitive in (csr_dot_p, csr_sample_p) and not _is_known_to_libraries(eqn):
-        return _function_of_rows(eqn)
+        return _in_float32(eqn) if dtypes.is_half(eqn.outvars[0].aval.dtype) \
+            and _has_known_indices(eqn) else _function_of_rows(eqn)
     return None
 
 
@@ -81,10 +82,25 @@ def _function_of_rows(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
     return sample_of_rows if eqn.primitive is csr_sample_p else None
 
 
+def _in_float32(eqn: Equation) -> Callable[..., Sequence[Any]]:
+    """A function of compressed rows of halves, which is added up in float32."""
+    def wide(*operands: Any) -> list[Any]:
+        half = eqn.outvars[0].aval.dtype
+        found = eqn.primitive.bind(*[
+            convert_element_type(x, np.float32) if v.aval.dtype == half else x
+            for x, v in zip(operands, eqn.invars, strict=True)], **eqn.params)
+        return [convert_element_type(found, half)]
+
+    return wide
+
+
 def _is_known_to_libraries(eqn: Equation) -> bool:
     """Whether the functions on compressed rows have the dtypes (csrc/lib_sparse.cpp)."""
-    return (eqn.outvars[0].aval.dtype in (np.float32, np.float64)
-            and eqn.invars[eqn.primitive is csr_dot_p].aval.dtype in (np.int32, np.int64))
+    return eqn.outvars[0].aval.dtype in (np.float32, np.float64) and _has_known_indices(eqn)
+
+
+def _has_known_indices(eqn: Equation) -> bool:
+    return eqn.invars[eqn.primitive is csr_dot_p].aval.dtype in (np.int32, np.int64)
 
 
 def _of_matrices(eqn: Equation) -> Callable[..., Sequence[Any]] | None:

@@ -141,7 +141,6 @@ def test_jit_leaves_what_it_cannot_flatten_to_python():
         {1.5: 1},
         {2**70: 1},
         [Node()],
-        Point(1, 2),
         np.array(["a"]),
         np.array([None]),
         np.array(0, "M8[s]"),
