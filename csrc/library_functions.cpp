@@ -10,6 +10,7 @@ void register_scatter_library();
 void register_linalg_library();
 void register_schur_library();
 void register_fft_library();
+void register_narrow_library();
 void register_sparse_library();
 
 void register_library_functions() {
@@ -20,6 +21,7 @@ void register_library_functions() {
   register_linalg_library();
   register_schur_library();
   register_fft_library();
+  register_narrow_library();
   register_sparse_library();
 }
 

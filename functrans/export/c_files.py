@@ -35,6 +35,7 @@ LIBRARY: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(REAL_MATRICES, ("linalg.c",)),
     "fft": ("fft.c",),
     **dict.fromkeys(("csr_dot", "csr_sample"), ("sparse.c",)),
+    "narrow_dot": ("narrow.c",),
 }
 """The library functions that exported programs have, and the files that define each."""
 

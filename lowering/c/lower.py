@@ -41,6 +41,7 @@ from functrans.lowering.memory.limit import LoweredProgram, within_limit
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.multiply_adds import contract_products
 from functrans.lowering.passes.narrow_numbers import in_bytes
+from functrans.lowering.passes.narrow_products import with_narrow_products
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Prices
@@ -98,6 +99,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     `plain` one each value has a kernel of its own.
     """
     decisions: list[Decision] = []
+    jaxpr = with_narrow_products(jaxpr)
     simplified = in_real_numbers(simplify(in_bytes(jaxpr), decisions=decisions))
     isa = isa or compiled_isa()
     if isa.fma:

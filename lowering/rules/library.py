@@ -11,6 +11,7 @@ from functrans.core.table import Table
 from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Call, CLibraryCall, Map, Stored, Tensor, dtype_name
+from functrans.lowering.passes.narrow_products import FORMATS, narrow_product_p
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.sparse import csr_dot_p, csr_sample_p
@@ -148,6 +149,16 @@ def _csr_sample(eqn: Equation, xs: list[Tensor]) -> Outcome:
     return call, [out]
 
 
+def _narrow_product(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    x, w = xs
+    out = Stored(eqn.outvars[0].aval.shape, "f32", (), eqn.source)
+    call = CLibraryCall("narrow_dot", "i64, i64, i64, i64, const float *, const void *, float *",
+                        xs, [out], [FORMATS[eqn.params["format"]], *x.shape, w.shape[1], *xs, out],
+                        eqn.source)
+    return call, [out]
+
+
 RULES: dict[Primitive, Callable[..., Outcome]] = {
-    csr_dot_p: _csr_dot, csr_sample_p: _csr_sample, sort_p: _sort, top_k_p: _top_k,
+    csr_dot_p: _csr_dot, csr_sample_p: _csr_sample, narrow_product_p: _narrow_product,
+    sort_p: _sort, top_k_p: _top_k,
     **dict.fromkeys(CUMULATIVE, _cumulative)}

@@ -153,6 +153,18 @@ def test_products_of_sparse_matrices(tmp_path, dtype):
         np.testing.assert_allclose(out, right, rtol=1e-5, atol=1e-5)
 
 
+def test_products_with_weights_of_8_bits(tmp_path):
+    every = np.r_[0:127, 128:255].astype(np.uint8)  # bytes that are numbers in all formats
+    finite = every[(every & 0x7f) < 0x7c]
+    kinds = [np.resize(finite, (150, 130)).view(jnp.dtype(kind))
+             for kind in ("int8", "float8_e4m3fn", "float8_e5m2")]
+    fun = lambda x: [x @ jnp.asarray(w).astype("float32") for w in kinds]
+    x = array(3, 150)
+    for out, w in zip(computed(tmp_path, fun, x), kinds, strict=True):
+        right = x @ w.astype(np.float32)
+        np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-5 * abs(right).max())
+
+
 def test_linear_algebra_of_complex_numbers_names_the_line(tmp_path):
     with pytest.raises(ExportError, match="cholesky of complex numbers cannot be exported to C"):
         to_c(jnp.linalg.cholesky, [array(3, 3).astype(np.complex64)], tmp_path)

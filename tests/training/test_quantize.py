@@ -107,3 +107,28 @@ def test_a_vector_times_narrow_weights_reads_them_once(dtype):
     x = RNG.standard_normal((1, 512)).astype(np.float32)
     got = ft.jit(f)(x, fnp.asarray(w, dtype))
     np.testing.assert_allclose(got, x @ w, rtol=1e-4, atol=1e-3)
+
+
+@KINDS
+@pytest.mark.parametrize("rows, width", [(1, 1030), (3, 256), (7, 130), (13, 512), (32, 129)])
+def test_products_of_few_rows_convert_weights_as_they_read_them(dtype, rows, width):
+    """All bytes, infinities and NaN included, and columns that fill no vector."""
+    depth = 140
+    w = RNG.integers(0, 256, (depth, width)).astype(np.uint8).view(fnp.dtype(dtype))
+    finite = np.isfinite(w.astype(np.float32))
+    x = RNG.standard_normal((rows, depth)).astype(np.float32)
+    product = ft.jit(lambda x, w: x @ w.astype("float32"))
+    clean = np.where(finite, w, np.zeros((), w.dtype))
+    exact = x.astype(np.float64) @ clean.astype(np.float64)
+    np.testing.assert_allclose(product(x, clean), exact, rtol=1e-4, atol=1e-4 * abs(exact).max())
+    with np.errstate(invalid="ignore"):
+        all_bytes = np.isfinite(x[:1] @ w.astype(np.float32))
+    np.testing.assert_array_equal(np.isfinite(product(x, w)), np.repeat(all_bytes, rows, 0))
+    for half in ("bfloat16", "float16"):
+        some = fnp.asarray(x).astype(half)
+        got = ft.jit(lambda x, w, half=half: fnp.matmul(
+            x, w.astype(half), preferred_element_type="float32"))(some, clean)
+        wanted = np.asarray(some.astype("float32")).astype(np.float64) @ clean.astype(np.float64)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * abs(wanted).max())
+    assert "narrow_product" in str(ft.explain(lambda x, w: x @ w.astype("float32"), x, w,
+                                              target="cpu"))
