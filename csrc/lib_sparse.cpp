@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace functrans {
 namespace {
@@ -53,64 +55,85 @@ void over_rows(const Rows<T, I>& a, i64 work, Body&& body) {
                   [&](i64 begin, i64 end) { body(row_of(begin), row_of(end)); });
 }
 
+// What there is for each instruction set.
 template <typename T, typename I>
-T row_times_vector(const Rows<T, I>& a, i64 begin, i64 end, const T* x) {
-  T sums[4] = {};
-  i64 e = begin;
-  for (; e + 4 <= end; e += 4) {
-    for (i64 k = 0; k < 4; ++k) {
-      const i64 c = a.indices[e + k];
-      if (a.has(c)) sums[k] += a.data[e + k] * x[c];
-    }
-  }
-  for (; e < end; ++e) {
-    const i64 c = a.indices[e];
-    if (a.has(c)) sums[0] += a.data[e] * x[c];
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
+struct RowKernels {
+  bool (*is_inside)(const Rows<T, I>& a, i64 first, i64 last);
+  void (*multiply_rows)(const Rows<T, I>& a, i64 first, i64 last, i64 n, const T* x, T* out);
+  void (*add_transposed)(const Rows<T, I>& a, i64 first, i64 last, i64 n, i64 from, i64 to,
+                         const T* x, T* out);
+};
 
-template <typename T>
-FUNCTRANS_INLINE void add_scaled(T* __restrict out, T factor, const T* __restrict x, i64 n) {
-  for (i64 j = 0; j < n; ++j) out[j] += factor * x[j];
+namespace portable {
+#include "sparse_kernels.h"
+}  // namespace portable
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,bmi2")
+namespace avx2 {
+#include "sparse_kernels.h"
+}  // namespace avx2
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")
+namespace avx512 {
+#include "sparse_kernels.h"
+}  // namespace avx512
+#pragma GCC pop_options
+
+template <typename T, typename I>
+const RowKernels<T, I>& kernels() {
+  static const RowKernels<T, I>& best =
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+              __builtin_cpu_supports("avx512vl")
+          ? avx512::kKernels<T, I>
+      : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2::kKernels<T, I>
+                                                                        : portable::kKernels<T, I>;
+  return best;
 }
+#else
+template <typename T, typename I>
+const RowKernels<T, I>& kernels() {
+  return portable::kKernels<T, I>;
+}
+#endif
+
+// Not vectorised: gathers of a few elements take longer than as many loads.
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-vectorize", "no-tree-slp-vectorize")
+template <bool kInside, typename T, typename I>
+void multiply_vector(const Rows<T, I>& a, i64 first, i64 last, const T* x, T* out) {
+  i64 e = a.start(first);
+  for (i64 i = first; i < last; ++i) {
+    const i64 end = a.start(i + 1);
+    T even = 0, odd = 0;
+    for (; e + 2 <= end; e += 2) {
+      const i64 c = a.indices[e], d = a.indices[e + 1];
+      if (kInside || a.has(c)) even += a.data[e] * x[c];
+      if (kInside || a.has(d)) odd += a.data[e + 1] * x[d];
+    }
+    if (e < end) {
+      const i64 c = a.indices[e++];
+      if (kInside || a.has(c)) even += a.data[e - 1] * x[c];
+    }
+    out[i] = even + odd;
+  }
+}
+#pragma GCC pop_options
 
 template <typename T, typename I>
 void multiply(const Rows<T, I>& a, i64 n, const T* x, T* out) {
-  over_rows(a, n, [&](i64 first, i64 last) {
-    for (i64 i = first; i < last; ++i) {
-      const i64 begin = a.start(i), end = a.start(i + 1);
-      if (n == 1) {
-        out[i] = row_times_vector(a, begin, end, x);
-        continue;
-      }
-      T* row = out + i * n;
-      std::memset(row, 0, n * sizeof(T));
-      for (i64 e = begin; e < end; ++e) {
-        if (e + kAhead < a.nse && a.has(a.indices[e + kAhead])) {
-          const auto* next = reinterpret_cast<const char*>(x + a.indices[e + kAhead] * n);
-          for (i64 b = 0; b < std::min<i64>(n * sizeof(T), 512); b += 64) __builtin_prefetch(next + b);
-        }
-        const i64 c = a.indices[e];
-        if (a.has(c)) add_scaled(row, a.data[e], x + c * n, n);
-      }
-    }
-  });
-}
-
-template <typename T, typename I>
-void add_transposed(const Rows<T, I>& a, i64 first, i64 last, i64 n, i64 from, i64 to,
-                    const T* x, T* out) {
-  for (i64 i = first; i < last; ++i) {
-    const i64 end = a.start(i + 1);
-    const T* row = x + i * n;
-    for (i64 e = a.start(i); e < end; ++e) {
-      const i64 c = a.indices[e];
-      if (!a.has(c)) continue;
-      if (n == 1) out[c] += a.data[e] * row[0];
-      else add_scaled(out + c * n + from, a.data[e], row + from, to - from);
-    }
+  if (n == 1) {
+    over_rows(a, 1, [&](i64 first, i64 last) {
+      if (kernels<T, I>().is_inside(a, first, last)) multiply_vector<true>(a, first, last, x, out);
+      else multiply_vector<false>(a, first, last, x, out);
+    });
+    return;
   }
+  over_rows(a, n, [&](i64 first, i64 last) {
+    kernels<T, I>().multiply_rows(a, first, last, n, x, out);
+  });
 }
 
 // Threads take columns of x, or blocks of rows whose number depends on sizes alone: the result is
@@ -122,14 +145,14 @@ int multiply_transposed(const Rows<T, I>& a, i64 n, const T* x, T* out) {
   if (n >= 2 * kChunk) {
     parallel_pieces((n + kChunk - 1) / kChunk, std::max<i64>(1, kGrain / (kChunk * (a.nse + 1))),
                     [&](i64 begin, i64 end) {
-      add_transposed(a, 0, a.rows, n, begin * kChunk, std::min(n, end * kChunk), x, out);
+      kernels<T, I>().add_transposed(a, 0, a.rows, n, begin * kChunk, std::min(n, end * kChunk), x, out);
     });
     return 0;
   }
   const i64 blocks = a.nse < 2 * kGrain ? 1 : std::clamp<i64>(
       a.nse / (4 * std::max<i64>(1, a.columns)), 1, kMostBlocks);
   if (blocks == 1) {
-    add_transposed(a, 0, a.rows, n, 0, n, x, out);
+    kernels<T, I>().add_transposed(a, 0, a.rows, n, 0, n, x, out);
     return 0;
   }
   Scratch scratch((blocks - 1) * size * static_cast<i64>(sizeof(T)));
@@ -138,7 +161,7 @@ int multiply_transposed(const Rows<T, I>& a, i64 n, const T* x, T* out) {
     for (i64 b = begin; b < end; ++b) {
       T* own = b == 0 ? out : scratch.as<T>() + (b - 1) * size;
       if (b > 0) std::memset(own, 0, size * sizeof(T));
-      add_transposed(a, a.rows * b / blocks, a.rows * (b + 1) / blocks, n, 0, n, x, own);
+      kernels<T, I>().add_transposed(a, a.rows * b / blocks, a.rows * (b + 1) / blocks, n, 0, n, x, own);
     }
   });
   parallel_pieces(size, kGrain, [&](i64 begin, i64 end) {

@@ -13,14 +13,14 @@ import numpy as np
 from functrans._runtime import library_address
 from functrans.core.errors import OutOfMemoryError
 
-__all__ = ["CODES", "call"]
+__all__ = ["CODES", "call", "library_function"]
 
 CODES = {"float32": 0, "float64": 1, "complex64": 13, "complex128": 14}
 """The dtypes of matrices that the runtime's functions take, and their numbers there."""
 
 
 @cache
-def _function(name: str, numbers: int, arrays: int) -> Any:
+def library_function(name: str, numbers: int, arrays: int) -> Any:
     """A function of numbers and of addresses, which is called without the interpreter's lock."""
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * numbers,
                                  *[ctypes.c_void_p] * arrays)
@@ -41,7 +41,7 @@ def call(name: str, operands: Sequence[Any], outs: Sequence[tuple[tuple[int, ...
     numbers = [CODES[arrays[0].dtype.name], batch, *sizes, *flags]
     addresses = [x.ctypes.data for x in (*arrays, *results)] + [None] * missing
     if batch and all(sizes):
-        status = _function(name, len(numbers), len(addresses))(*numbers, *addresses)
+        status = library_function(name, len(numbers), len(addresses))(*numbers, *addresses)
         if status:
             raise OutOfMemoryError(f"{name} of {batch} matrices of shape {arrays[0].shape[-2:]}: "
                                    "there is not enough memory.")

@@ -15,7 +15,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Size
-from functrans.core.errors import DTypeError
+from functrans.core.errors import DTypeError, OutOfMemoryError
 from functrans.core.primitive import Cost, Linear, Sample
 from functrans.core.source import user_source
 from functrans.primitives.arithmetic import add, mul
@@ -36,6 +36,7 @@ from functrans.primitives.index_layout import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from functrans.primitives.native_matrices import CODES, library_function
 from functrans.primitives.shape import broadcasted_iota, concatenate, pad, reshape, slice_in_dim
 
 if TYPE_CHECKING:
@@ -84,9 +85,14 @@ class CsrDot(CompressedRows):
 
     def evaluate(self, data: Any, indices: Any, indptr: Any, x: Any, *, columns: int,
                  transpose: bool) -> NDArray:
+        rows, width = len(indptr) - 1, x.shape[1]
+        if _is_native(data, indices):
+            shape = (columns if transpose else rows, width)
+            return _native("csr_dot", (data, indices, indptr, x), shape, int(transpose), rows,
+                           columns, len(indices), width)
         e, row, column = stored_elements(indices, indptr, columns)
         to, of = (column, row) if transpose else (row, column)
-        return _added(data[e, None] * x[of], to, columns if transpose else len(indptr) - 1)
+        return _added(data[e, None] * x[of], to, columns if transpose else rows)
 
     def transpose(self, ct: Any, data: Any, indices: Any, indptr: Any, x: Any, *, columns: Size,
                   transpose: bool) -> tuple[Any, None, None, Any]:
@@ -147,6 +153,9 @@ class CsrSample(CompressedRows):
         return ShapedArray(indices.shape, y.dtype)
 
     def evaluate(self, indices: Any, indptr: Any, y: Any, x: Any) -> NDArray:
+        if _is_native(x, indices):
+            return _native("csr_sample", (indices, indptr, y, x), indices.shape, len(indptr) - 1,
+                           len(x), len(indices), x.shape[1])
         e, row, column = stored_elements(indices, indptr, len(x))
         out = np.zeros(indices.shape, y.dtype)
         out[e] = np.einsum("en,en->e", y[row], x[column])
@@ -182,6 +191,24 @@ class CsrSample(CompressedRows):
         for indptr in ([0, 2, 2, 5], [1, 4, 4, 6]):
             yield Sample((indices, np.array(indptr, np.int32), sample_array(3, 2),
                           sample_array(4, 2, seed=1)))
+
+
+def _is_native(numbers: NDArray, indices: NDArray) -> bool:
+    """Whether csrc/lib_sparse.cpp has the dtypes."""
+    return numbers.dtype in (np.float32, np.float64) and indices.dtype in (np.int32, np.int64)
+
+
+def _native(name: str, operands: Sequence[NDArray], shape: tuple[int, ...], *sizes: int) -> NDArray:
+    """What a function of compressed rows computes; the last operand has the dtype of numbers."""
+    arrays = [np.ascontiguousarray(x) for x in operands]
+    out = np.empty(shape, arrays[-1].dtype)
+    wide = any(x.dtype == np.int64 for x in arrays)
+    numbers = (CODES[out.dtype.name], int(wide), *sizes)
+    status = library_function(name, len(numbers), len(arrays) + 1)(
+        *numbers, *[x.ctypes.data for x in (*arrays, out)])
+    if status:
+        raise OutOfMemoryError(f"{name} of {shape}: there is not enough memory.")
+    return out
 
 
 def stored_elements(indices: NDArray, indptr: NDArray, columns: int

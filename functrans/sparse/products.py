@@ -10,6 +10,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
+from functrans.core.dtypes import is_half
 from functrans.core.errors import publish
 from functrans.numpy.common import is_traced
 from functrans.ops import segment_sum
@@ -164,6 +165,10 @@ def bcoo_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbe
 
 def _dense_product(mat: BCOO, x: Array, mc: Dims, xc: Dims, mb: Dims, xb: Dims) -> Array:
     """Each stored element times what x has at its contracted axes, added up at its free ones."""
+    dtype = fnp.result_type(mat.data, x)
+    if is_half(dtype):  # sums of halves are sums in float32
+        out = _dense_product(mat.astype(np.float32), x.astype(np.float32), mc, xc, mb, xb)
+        return out.astype(dtype)
     mat = bcoo_update_layout(mat, n_batch=0)
     n = mat.n_sparse
     labels = list(range(mat.ndim))

@@ -152,3 +152,43 @@ def test_pointers_that_are_none(pointers):
     for f in (lambda m: m @ x, lambda m: x.T @ m, sparse.grad(lambda m: ((m @ x) ** 3).sum())):
         for got, expected in zip(ft.tree.leaves(ft.jit(f)(m)), ft.tree.leaves(f(m))):
             np.testing.assert_allclose(got, expected)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_conversions_are_of_sums(form):
+    twice = scipy.sparse.coo_matrix((np.array([0.6, 0.6, 2.0, 1.0, -1.0]), (
+        np.array([0, 0, 1, 1, 1]), np.array([0, 0, 1, 0, 0]))), shape=(2, 2))
+    m, x = form.from_scipy_sparse(twice), twice.toarray()
+    for dtype in ("int32", "bool", "float32", "complex128"):
+        np.testing.assert_allclose(m.astype(dtype).todense(), x.astype(dtype), rtol=1e-6)
+    places = m.astype(bool)
+    np.testing.assert_allclose(places.sum(), 2)
+    np.testing.assert_allclose(places.sum(1).todense(), [1, 1])
+    assert places.sum().dtype == jnp.sum(places.todense()).dtype
+    small = form.fromdense(np.full((1, 200), 1, "int8"))
+    np.testing.assert_allclose(small.sum(), 200)
+
+
+def test_arrays_of_scipy_of_any_number_of_axes():
+    x = np.array([0, 2.0, 0])
+    m = sparse.BCOO.from_scipy_sparse(scipy.sparse.coo_array(x))
+    np.testing.assert_array_equal(m.todense(), x)
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("columns, index", [((), "int32"), ((3,), "int64"), ((70,), "int32")])
+def test_products_on_gpus(skewed, columns, index):
+    """In Triton's interpreter: rows of few elements, and rows that have most of them."""
+    draw = np.random.default_rng(8)
+    rows = np.minimum((draw.pareto(0.6, 3_000) * 8).astype(int), 96) if skewed \
+        else draw.integers(0, 97, 3_000)
+    a = scipy.sparse.coo_matrix((draw.normal(size=3_000), (rows, draw.integers(0, 50, 3_000))),
+                                shape=(97, 50)).tocsr()
+    m, x = sparse.BCSR.from_scipy_sparse(a, index_dtype=index), draw.normal(size=(50, *columns))
+    odd = sparse.BCSR((m.data, m.indices - 1, m.indptr - 3), shape=m.shape)  # not all are inside
+    with ft.config.use_backend("triton"):
+        product = ft.jit(lambda m, x: m @ x)
+        np.testing.assert_allclose(product(m, x), a @ x, atol=1e-12)
+        np.testing.assert_allclose(product(odd, x), odd @ x, atol=1e-12)
+    assert "product of compressed rows" in str(ft.explain(lambda m, x: m @ x, m, x,
+                                                          target="cuda:90"))

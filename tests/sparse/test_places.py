@@ -4,7 +4,6 @@ import collections
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import functrans as ft
 import functrans.numpy as jnp
@@ -78,21 +77,6 @@ def test_more_places_than_int64_counts():
         m.reshape(2**42, 2**41)
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_conversions_are_of_sums(form):
-    twice = scipy.sparse.coo_matrix((np.array([0.6, 0.6, 2.0, 1.0, -1.0]), (
-        np.array([0, 0, 1, 1, 1]), np.array([0, 0, 1, 0, 0]))), shape=(2, 2))
-    m, x = form.from_scipy_sparse(twice), twice.toarray()
-    for dtype in ("int32", "bool", "float32", "complex128"):
-        np.testing.assert_allclose(m.astype(dtype).todense(), x.astype(dtype), rtol=1e-6)
-    places = m.astype(bool)
-    same(places.sum(), 2)
-    same(places.sum(1).todense(), [1, 1])
-    assert places.sum().dtype == jnp.sum(places.todense()).dtype
-    small = form.fromdense(np.full((1, 200), 1, "int8"))
-    same(small.sum(), 200)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_added_up_in_float32(dtype):
     n = 4000
@@ -120,11 +104,6 @@ def test_more_that_fits_and_does_not(form):
         form.fromdense(x, nse=-1)
     with pytest.raises(ft.core.errors.ArgumentError, match="dtype"):
         form.fromdense(x, index_dtype="float32")
-
-
-def test_arrays_of_scipy_of_any_number_of_axes():
-    x = np.array([0, 2.0, 0])
-    same(BCOO.from_scipy_sparse(scipy.sparse.coo_array(x)).todense(), x)
 
 
 def test_nodes_stay_in_the_call_path_of_jit():
