@@ -22,6 +22,7 @@ from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import bitwise_and, eq, ge, ne, where
 from functrans.primitives.convert import convert_element_type
+from functrans.primitives.cumulative import cummax
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
@@ -72,8 +73,23 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
 
 
 def without_compressed_rows(jaxpr: Jaxpr) -> Jaxpr:
-    """The program, and the bodies in it, for a target that has no functions of compressed rows."""
-    return with_functions(with_bodies(jaxpr, without_compressed_rows), _function_of_rows)
+    """The program, and the bodies in it, for GPUs: with products of rows as they stand alone."""
+    return with_functions(with_bodies(jaxpr, without_compressed_rows), _function_on_gpus)
+
+
+def _function_on_gpus(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    if eqn.primitive is not csr_dot_p or not _is_known_to_libraries(eqn) \
+            or eqn.params["transpose"] or not all(
+                isinstance(n, int) and n for x in eqn.invars for n in x.aval.shape) \
+            or eqn.invars[2].aval.shape[0] < 2:
+        return _function_of_rows(eqn)
+    return partial(_of_increasing_pointers, eqn)
+
+
+def _of_increasing_pointers(eqn: Equation, data: Any, indices: Any, indptr: Any,
+                            x: Any) -> list[Any]:
+    """A product of rows whose pointers do not decrease, as kernels of GPUs take it."""
+    return [csr_dot_p.bind(data, indices, cummax(indptr), x, **eqn.params)]
 
 
 def _function_of_rows(eqn: Equation) -> Callable[..., Sequence[Any]] | None:

@@ -97,6 +97,7 @@ from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.products.interleaved import RULES as INTERLEAVED
 from functrans.lowering.triton.products.interleaved_forms import RULES as INTERLEAVED_FORMS
 from functrans.lowering.triton.records import sources_of
+from functrans.lowering.triton.sort_scan.compressed_rows import RULES as COMPRESSED_ROWS
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.sort_scan.segment_reduce import RULES as SEGMENT_REDUCES
 from functrans.lowering.triton.sort_scan.sorting import SORTING
@@ -125,7 +126,7 @@ ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, PAIRS, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
-    SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS, TILE_REGIONS,
+    SEGMENT_REDUCES, COMPRESSED_ROWS, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS, TILE_REGIONS,
     dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule)),
     otherwise="a kernel computes its elements, or the host all of it")
 OF_ANY_DTYPE = frozenset((*PAIRS, library_p))

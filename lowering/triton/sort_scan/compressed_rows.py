@@ -1,0 +1,161 @@
+"""Matrices of compressed rows times columns: a program takes some rows, side by side.
+
+Each row is read a few elements at a time; so a row that has most of the elements would take long.
+Pieces of the elements that are all of one row are added up before, each in a tile of its own: a row
+adds what is before its first whole piece, its pieces, and what is behind them. Nothing is atomic,
+so the same numbers give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.rules.graph import results_of
+from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    KernelOperand,
+    Launches,
+    PartialResults,
+    power_of_two,
+)
+from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.primitives.sparse import csr_dot_p
+
+__all__ = ["RULES", "RowProductCall"]
+
+TILE = 256  # elements times columns that a program reads at a time
+COLUMNS = 64  # of a program
+PIECE = 256  # elements
+PIECES = 4  # of a program
+
+
+class RowProductCall(AxisCall):
+    """`csr_dot` of rows as they stand: data, indices, pointers that do not decrease, and x."""
+
+    name = "product of compressed rows"
+
+    def __init__(self, eqn: Equation, xs: Sequence[Tensor]) -> None:
+        super().__init__(xs, results_of(eqn), eqn.source)
+        self.data, self.indices, self.indptr, self.x = xs
+        self.count, self.rows = int(self.data.size), int(self.indptr.size) - 1
+        self.columns, self.width = int(eqn.params["columns"]), int(self.x.shape[1])
+        self.dtype, self.index = self.data.dtype, self.indices.dtype
+        self.block_c = min(power_of_two(self.width), COLUMNS)
+        # elements of a row at a time: about half of what a row has
+        mean = max(1, self.count // max(1, 2 * self.rows))
+        self.block_e = min(power_of_two(mean), max(1, TILE // self.block_c), 32)
+        self.block_r = max(1, TILE // (self.block_c * self.block_e))
+        self.across = -(-self.width // self.block_c)
+        self.pieces = self.count // PIECE  # what is left over is in none
+
+    def launches(self) -> Launches:
+        places: dict[str, tuple[KernelOperand, int]] = {
+            "out": (self.results[0], 0), "data": (self.data, 0), "indices": (self.indices, 0),
+            "indptr": (self.indptr, 0), "x": (self.x, 0)}
+        if not self.pieces:
+            return Launches([self._rows()], places)
+        places["pieces"] = (PartialResults(self.pieces, self.width, self.dtype), 0)
+        return Launches([self._pieces(), self._rows()], places)
+
+    def _kernel(self, name: str, result: dict[str, str], lines: Sequence[str], grid: int,
+                warps: int) -> TemplateKernel:
+        kind, index = MEMORY[self.dtype], MEMORY[self.index]
+        pointers = {**result, "data": kind, "indices": index, "indptr": index, "x": kind}
+        text = f"@triton.jit\ndef {name}({', '.join(pointers)}):\n" + "".join(
+            f"    {line}\n" for line in lines)
+        arguments = tuple([pointer(n, t) for n, t in pointers.items()])
+        return TemplateKernel(name, module_text(text), arguments, (grid, 1, 1), warps, 3)
+
+    def _columns(self, what: str, count: int) -> list[str]:
+        return ["pid = tl.program_id(0)",
+                f"{what} = (pid // {self.across}) * {count} + tl.arange(0, {count})",
+                f"c = (pid % {self.across}) * {self.block_c} + tl.arange(0, {self.block_c})"
+                "[None, None, :]", f"has_c = c < {self.width}"]
+
+    def _bound(self, place: str, mask: str) -> str:
+        """A pointer: it is not trusted to be one."""
+        read = f"tl.load(indptr + {place}, mask={mask}, other=0).to(tl.int64)"
+        return f"tl.minimum(tl.maximum({read}, 0), {self.count})"
+
+    def _elements(self, begin: str, end: str) -> list[str]:
+        """Add elements `begin + e` up to `end`, one of each for every row of the tile."""
+        return [f"p = {begin} + e", f"inside = p < {end}",
+                "column = tl.load(indices + p, mask=inside, other=-1).to(tl.int64)",
+                f"inside = inside & (column >= 0) & (column < {self.columns})",
+                "value = tl.load(data + p, mask=inside, other=0)[:, :, None]",
+                "inside = inside[:, :, None] & has_c",
+                f"factor = tl.load(x + column[:, :, None] * {self.width} + c, mask=inside, "
+                "other=0)",
+                # what is not there is not multiplied: infinity times zero is no zero
+                "acc += tl.where(inside, value * factor, 0)"]
+
+    def _accumulator(self, rows: int, elements: int) -> list[str]:
+        kind = "tl.float64" if self.dtype == "f64" else "tl.float32"
+        return [f"acc = tl.zeros(({rows}, {elements}, {self.block_c}), {kind})",
+                f"e = tl.arange(0, {elements})[None, :]"]
+
+    def _walk(self, begin: str, end: str) -> list[str]:
+        return [f"for t in range(0, tl.max({end} - {begin}), {self.block_e}):",
+                *[f"    {line}" for line in self._elements(f"({begin})[:, None] + t",
+                                                           f"({end})[:, None]")]]
+
+    def _stored(self, to: str, row: str, mask: str) -> list[str]:
+        return ["total = tl.sum(acc, axis=1)",
+                f"at = {row}.to(tl.int64)[:, None] * {self.width} + tl.reshape(c, "
+                f"(1, {self.block_c}))",
+                f"tl.store({to} + at, total, mask=({mask})[:, None] & "
+                f"(tl.reshape(c, (1, {self.block_c})) < {self.width}))"]
+
+    def _pieces(self) -> TemplateKernel:
+        """Sums of pieces that are of one row, which a binary search finds; others are not read."""
+        step = max(1, min(PIECE, 1024 // (self.block_c * PIECES)))
+        lines = [*self._columns("piece", PIECES), f"has = piece < {self.pieces}",
+                 f"first = piece.to(tl.int64) * {PIECE}",
+                 # the last row that begins at the first element or before it
+                 "low = piece * 0", f"high = piece * 0 + {self.rows}",
+                 f"for t in range({self.rows.bit_length()}):", "    middle = (low + high) // 2",
+                 f"    found = {self._bound('middle', 'has')} <= first",
+                 "    low = tl.where((low < high) & found, middle + 1, low)",
+                 "    high = tl.where(found, high, middle)",
+                 f"whole = has & (low > 0) & ({self._bound('low', 'has & (low > 0)')} >= "
+                 f"first + {PIECE})",
+                 *self._accumulator(PIECES, step),
+                 f"last = tl.where(whole, first + {PIECE}, first)",
+                 f"for t in range(0, tl.max(last - first), {step}):",
+                 *[f"    {line}" for line in self._elements("first[:, None] + t",
+                                                            "last[:, None]")],
+                 *self._stored("pieces", "piece", "whole")]
+        grid = -(-self.pieces // PIECES) * self.across
+        return self._kernel("pieces_of_rows", {"pieces": MEMORY[self.dtype]}, lines, grid, 4)
+
+    def _rows(self) -> TemplateKernel:
+        lines = [*self._columns("row", self.block_r), f"has = row < {self.rows}",
+                 f"begin = {self._bound('row', 'has')}", f"end = {self._bound('row + 1', 'has')}",
+                 *self._accumulator(self.block_r, self.block_e)]
+        pointers = {"out": MEMORY[self.dtype]}
+        if self.pieces:
+            pointers["pieces"] = MEMORY[self.dtype]
+            lines += [
+                f"first = (begin + {PIECE - 1}) // {PIECE}", f"last = end // {PIECE}",
+                f"head = tl.where(first < last, first * {PIECE}, end)",
+                f"tail = tl.where(first < last, last * {PIECE}, end)",
+                *self._walk("begin", "head"), *self._walk("tail", "end"),
+                f"for t in range(0, tl.max(last - first), {self.block_e}):",
+                "    p = first[:, None] + t + e",
+                "    inside = (p < last[:, None])[:, :, None] & has_c",
+                f"    acc += tl.load(pieces + p[:, :, None] * {self.width} + c, mask=inside, "
+                "other=0)"]
+        else:
+            lines += self._walk("begin", "end")
+        lines += self._stored("out", "row", "has")
+        grid = -(-self.rows // self.block_r) * self.across
+        size = self.block_r * self.block_e * self.block_c
+        return self._kernel("rows", pointers, lines, grid, max(1, min(4, size // 64)))
+
+
+RULES: dict[Primitive, Any] = {csr_dot_p: RowProductCall}
