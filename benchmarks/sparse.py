@@ -1,32 +1,43 @@
 """Sparse products beside SciPy and JAX, and sparse Jacobians beside dense ones, on one CPU.
 
-    python benchmarks/sparse.py [--quick] [--only WORD]
+    python benchmarks/sparse.py [--quick] [--only WORD] [--gpu | --busy]
 
 Each row is an operation on a matrix of compressed rows in float64, in microseconds: the median of
 rounds in which the libraries take turns. SciPy runs in this process, and JAX where it is installed
 (BCSR under jit, in float64). The last columns are functrans's time over theirs: 0.8 of SciPy's is
 the reach. The gradient in the stored values is beside two gathers and a product of NumPy, as SciPy
 has none. A sum of two sparse matrices is that of sorted rows without duplicates, as SciPy's; the
-row `stored` keeps both as they are, which is what `+` does.
+row `stored` keeps both as they are, which is what `+` does. Results go to benchmarks/results/
+unless the run is quick or of some rows. On a machine that is busy, `--busy` gives all libraries one
+thread and takes the time of the processor.
+
+With `--gpu` products on the GPU are beside cuSPARSE, through CuPy where that is installed and
+through PyTorch otherwise: many calls one after the other, and the time of one.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.util
+import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from harness import results_path
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.experimental import sparse
 
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+GPU_SIZES = (100_000, 1_000_000, 10_000_000)
 COLUMNS = 32
 PATTERNS = ("banded", "uniform", "power law")
 Call = Callable[[], Any]
@@ -57,7 +68,7 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
     x, wide, ct = rng.normal(size=n), rng.normal(size=(n, COLUMNS)), rng.normal(size=n)
     other = matrix(pattern, nse).T.tocsr()
     m, o = sparse.BCSR.from_scipy_sparse(a), sparse.BCSR.from_scipy_sparse(other)
-    row = np.repeat(np.arange(n), np.diff(a.indptr))
+    row, coo = np.repeat(np.arange(n), np.diff(a.indptr)), a.tocoo()
     peer = jax_calls(a, x, wide, ct) if importlib.util.find_spec("jax") else {}
 
     def loss(m: Any, x: Any, ct: Any) -> Any:
@@ -72,14 +83,22 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
     stored = ft.jit(lambda m, o: m.to_bcoo() + o.to_bcoo())
     arrays = [fnp.asarray(v) for v in (x, wide, ct)]
 
+    def o_product(m: Any, o: Any) -> Any:
+        return (m @ o).block_until_ready()
+
     def ours(f: Any, *args: Any) -> Call:
         return lambda: f(*args).block_until_ready()
 
     calls = {
         "matvec": (ours(product, m, arrays[0]), lambda: a @ x),
         f"matmat, {COLUMNS} columns": (ours(product, m, arrays[1]), lambda: a @ wide),
+        "matvec, as coordinates": (ours(product, m.to_bcoo(), arrays[0]), lambda: coo @ x),
+        "matvec, eager": (ours(lambda m, x: m @ x, m, arrays[0]), lambda: a @ x),
         "transposed": (ours(back, m, arrays[2]), lambda: a.T @ ct),
         "gradient": (ours(gradient, m, arrays[0], arrays[2]), lambda: ct[row] * x[a.indices]),
+        "product of two": (lambda: o_product(m, o), lambda: a @ other),
+        "compressed from coordinates": (lambda: sparse.BCSR.from_bcoo(m.to_bcoo()),
+                                        lambda: coo.tocsr()),
         "sum": (ours(summed, m, o), lambda: a + other),
         "sum, stored": (ours(stored, m, o), lambda: a + other),
     }
@@ -106,6 +125,67 @@ def jax_calls(a: Any, x: Any, wide: Any, ct: Any) -> dict[str, Call]:
             "gradient": lambda: gradient(m, x, ct).data.block_until_ready()}
 
 
+def gpu_rows(nse: int, pattern: str, dtype: str) -> Iterator[tuple[str, dict[str, Call]]]:
+    """Products on the GPU, with a vector, with columns, and of the transpose with a vector."""
+    a = matrix(pattern, nse).astype(dtype)
+    a.sort_indices()
+    rng = np.random.default_rng(0)
+    x, ct = (rng.normal(size=a.shape[0]).astype(dtype) for _ in range(2))
+    wide = rng.normal(size=(a.shape[0], COLUMNS)).astype(dtype)
+    with ft.config.default_device("gpu"):
+        m = sparse.BCSR.from_scipy_sparse(a)
+        m, *arrays = ft.device_put((m, x, wide, ct), ft.devices("gpu")[0])
+    product, back = ft.jit(lambda m, x: m @ x), ft.jit(lambda m, x: x @ m)
+    theirs = cusparse(a, (x, wide, ct))
+    for name, f, of, expected in (
+            ("matvec", product, arrays[0], a @ x), (f"matmat, {COLUMNS} columns", product,
+             arrays[1], a @ wide), ("transposed", back, arrays[2], a.T @ ct)):
+        error = np.abs(np.asarray(f(m, of)) - expected).max() / np.abs(expected).max()
+        if error > (1e-4 if dtype == "float32" else 1e-12):
+            raise SystemExit(f"{name} of {pattern}, {nse}, {dtype}: an error of {error:.1e}")
+        yield f"{pattern}, {a.nnz} elements, {dtype}, {name}", {
+            "functrans": many(lambda f=f, of=of: f(m, of), lambda y: y.block_until_ready()),
+            **{library: many(calls[name], wait) for library, (calls, wait) in theirs.items()
+               if name in calls}}
+
+
+def many(call: Call, wait: Callable[[Any], Any], count: int = 50) -> Call:
+    """Calls one after the other, of which the last is waited for."""
+    def run() -> None:
+        for _ in range(count - 1):
+            call()
+        wait(call())
+
+    run.count = count  # type: ignore[attr-defined]
+    return run
+
+
+def cusparse(a: Any, operands: Any) -> dict[str, Any]:
+    """The same products by CuPy, or by PyTorch, whose sparse products are those of cuSPARSE."""
+    names = ("matvec", f"matmat, {COLUMNS} columns", "transposed")
+    if importlib.util.find_spec("cupy"):
+        import cupy  # noqa: PLC0415
+        import cupyx.scipy.sparse  # noqa: PLC0415
+
+        m = cupyx.scipy.sparse.csr_matrix(a)
+        x, wide, ct = map(cupy.asarray, operands)
+        mt = m.T
+        calls = dict(zip(names, (lambda: m @ x, lambda: m @ wide, lambda: mt @ ct), strict=True))
+        return {"cusparse": (calls, lambda _: cupy.cuda.Device().synchronize())}
+    if importlib.util.find_spec("torch"):
+        import torch  # noqa: PLC0415
+
+        parts = [torch.from_numpy(v).cuda() for v in (a.indptr, a.indices, a.data)]
+        t = torch.sparse_csr_tensor(*parts, size=a.shape)
+        x, wide, ct = (torch.from_numpy(v).cuda() for v in operands)
+        other = a.T.tocsr()  # PyTorch has no product with a transpose: compressed once more
+        back = torch.sparse_csr_tensor(*[torch.from_numpy(v).cuda() for v in (
+            other.indptr, other.indices, other.data)], size=other.shape)
+        calls = dict(zip(names, (lambda: t @ x, lambda: t @ wide, lambda: back @ ct), strict=True))
+        return {"cusparse": (calls, lambda _: torch.cuda.synchronize())}
+    return {}
+
+
 def band(x: Any) -> Any:
     p = fnp.pad(x, 2)
     return x ** 2 + p[:-4] * p[1:-3] - fnp.sin(p[3:-1]) + p[4:]
@@ -127,7 +207,7 @@ def jacobians(n: int) -> Iterator[tuple[str, dict[str, Call]]]:
                                      "dense hessian": lambda: full(y).block_until_ready()}
 
 
-def medians(calls: dict[str, Call], quick: bool) -> dict[str, float]:
+def medians(calls: dict[str, Call], quick: bool, clock: Callable[[], float]) -> dict[str, float]:
     """Microseconds of each call: rounds in turns, at least 5 and for about a second."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
@@ -136,9 +216,10 @@ def medians(calls: dict[str, Call], quick: bool) -> dict[str, float]:
     start, rounds = time.perf_counter(), 0
     while rounds < 5 or (rounds < 200 and time.perf_counter() - start < (0.2 if quick else 1.0)):
         for name in names[rounds % len(names):] + names[:rounds % len(names)]:
-            begin = time.perf_counter()
+            begin = clock()
             calls[name]()
-            times[name].append(1e6 * (time.perf_counter() - begin))
+            count = getattr(calls[name], "count", 1)
+            times[name].append(1e6 * (clock() - begin) / count)
         rounds += 1
     return {name: statistics.median(t) for name, t in times.items()}
 
@@ -147,17 +228,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="shorter rounds")
     parser.add_argument("--only", default="", help="rows with this word")
+    parser.add_argument("--gpu", action="store_true", help="products on the GPU, beside cuSPARSE")
+    parser.add_argument("--busy", action="store_true", help="one thread, time of the processor")
     given = parser.parse_args()
-    cases = [rows(nse, pattern) for nse in SIZES for pattern in PATTERNS] + [jacobians(10_000)]
+    if given.busy:
+        os.environ["OMP_NUM_THREADS"] = "1"
+    with ft.config.default_device("gpu" if given.gpu else "cpu"), \
+            ft.config.threads(count=1) if given.busy else nullcontext():
+        results = list(table(given))
+    if not given.quick and not given.only:
+        path = results_path("sparse", ft.devices("gpu")[0].device_kind if given.gpu else "")
+        unit = "microseconds, median" + ", one thread" * given.busy
+        path.write_text(json.dumps({"date": datetime.date.today().isoformat(), "unit": unit,
+                                    "rows": results}, indent=2) + "\n")
+
+
+def table(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The rows that are asked for, shown as they are measured."""
+    clock = time.thread_time if given.busy else time.perf_counter
+    cases = [gpu_rows(nse, pattern, dtype) for nse in GPU_SIZES for pattern in PATTERNS
+             for dtype in ("float32", "float64")] if given.gpu else [
+        *[rows(nse, pattern) for nse in SIZES for pattern in PATTERNS], jacobians(10_000)]
     for group in cases:
         for title, calls in group:
             if given.only not in title:
                 continue
-            found = medians(calls, given.quick)
+            found = medians(calls, given.quick, clock)
             mine = found["functrans"]
             print(f"{title:50}", *[f"{name} {t:9.1f} us" for name, t in found.items()],
                   *[f"{mine / t:6.2f} of {name}" for name, t in found.items()
                     if name != "functrans"], flush=True)
+            yield {"title": title, "microseconds": {n: round(t, 2) for n, t in found.items()}}
 
 
 if __name__ == "__main__":

@@ -106,7 +106,8 @@ class COO(_Matrix):
         return BCOO((self.data, fnp.stack([self.row, self.col], axis=-1)), shape=self._shape)
 
     def _turned(self) -> COO:
-        return COO.tree_unflatten(self._shape[::-1], (self.data, self.col, self.row))
+        out: COO = COO.tree_unflatten(self._shape[::-1], (self.data, self.col, self.row))
+        return out
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,

@@ -25,7 +25,8 @@ def row_numbers(indices: Array, indptr: Array) -> Array:
         counts = np.diff(starts, prepend=0, append=nse)
         numbers = np.arange(-1, len(starts), dtype=indptr.dtype)
         return fnp.asarray(np.repeat(numbers, counts))
-    return row_of_each(indices, indptr)
+    found: Array = row_of_each(indices, indptr)
+    return found
 
 
 def _on_host(*xs: Array) -> bool:
