@@ -112,3 +112,19 @@ def test_derivatives():
 def test_errors(call, text):
     with pytest.raises((ValueError, TypeError), match=text):
         call(fnp.arange(4.0))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("runs", [1, 2, 3, 4, 5, 7])
+def test_a_few_ascending_runs_are_merged_stably(dtype, runs):
+    """Sorted arrays one behind the other, long and short ones, with keys that are equal."""
+    draw = np.random.default_rng(runs)
+    parts = [np.sort(draw.integers(-50, 50, n)) for n in draw.integers(0, 400, runs)]
+    parts[-1] = np.sort(draw.integers(-2**30, 2**30, 3_000))
+    keys = np.concatenate(parts).astype(dtype)
+    order = ft.jit(lambda x: fnp.argsort(x, stable=True))(keys)
+    np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
+    wide = np.concatenate([keys * 2, keys]).astype(dtype)
+    found, places = ft.jit(lambda x: lax.sort((x, fnp.arange(len(x))), num_keys=1))(wide)
+    np.testing.assert_array_equal(places, np.argsort(wide, kind="stable"))
+    np.testing.assert_array_equal(found, np.sort(wide))
