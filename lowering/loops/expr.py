@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from functrans.lowering.loops.index import (
     LoopVar,
     Quotient,
     Remainder,
+    at_least_zero,
     flatten,
     unflatten,
 )
@@ -103,6 +104,7 @@ class ExprBuilder:
         self._is_stored = is_stored
         self._local = {} if local is None else local
         self._facts = facts or {}
+        self._intervals = _intervals(facts) if facts else {}
         self._known: dict[Any, Expr] = {}
         self._most: float = math.inf
         self._read: dict[Any, Expr] = {}
@@ -188,11 +190,25 @@ class ExprBuilder:
 
         `Index` as its `aux` tells it from the clamping that a program asks for.
         """
-        if index.within(0, high) or (self._facts and self._facts.get((index, 0, high))):
+        if index.within(0, high) or (self._facts and self._decided((index, 0, high))):
             return index
         value = self.op("max", self.index(index, "i64"), self.const(np.int64(0), "i64"))
         top = self.index(Index.of(high - 1), "i64")
         return self.computed(self.op("min", value, top, aux=Index), high)
+
+    def _decided(self, test: Range) -> bool | None:
+        """The outcome of a test under the facts; None where they do not tell."""
+        fact = self._facts.get(test)
+        index, low, high = test
+        if fact is None and isinstance(index.const, int):
+            least, end = self._intervals.get(frozenset(index.terms.items()), NEVER)
+            if least is not None:
+                first, last = least + index.const, end + index.const - 1
+                if at_least_zero(first - low) and at_least_zero(high - 1 - last):
+                    return True
+                if at_least_zero(low - 1 - last) or at_least_zero(first - high):
+                    return False
+        return fact
 
     def flatten(self, index: tuple[Index, ...], shape: tuple[Size, ...]) -> Index:
         """As the function; definitions ask for the same again."""
@@ -252,7 +268,7 @@ class ExprBuilder:
         open_tests = []
         for test in tests:
             index, low, high = test
-            fact = self._facts.get(test) if self._facts else None
+            fact = self._decided(test) if self._facts else None
             if fact is False or index.outside(low, high):
                 return otherwise()
             if fact is None and not index.within(low, high):
@@ -269,6 +285,33 @@ class ExprBuilder:
             condition = inside if condition is None else self.op("and", condition, inside)
         assert condition is not None
         return self.op("select", condition, a := then(), otherwise(), dtype=a.dtype)
+
+
+NEVER: Final = (None, 0)
+
+
+def _intervals(facts: Mapping[Range, bool]) -> dict[Any, tuple[Any, int]]:
+    """Where indices are under some facts, by their terms: from a least value up to an end.
+
+    A row that is none of the last two is one of those before them.
+    """
+    found: dict[Any, tuple[Any, int]] = {}
+    for _ in facts:  # one may follow from another
+        for (index, low, high), outcome in facts.items():
+            least, greatest = index.bounds()
+            numbers = (index.const, low, high, least, greatest)
+            if not all(isinstance(n, int) for n in numbers):
+                continue
+            key, shift = frozenset(index.terms.items()), index.const
+            first, end = found.get(key, (least - shift, greatest + 1 - shift))
+            a, b = low - shift, high - shift
+            if outcome:
+                first, end = max(first, a), min(end, b)
+            else:
+                first = b if a <= first < b else first
+                end = a if a < end <= b else end
+            found[key] = first, end
+    return found
 
 
 def operation(name: str, operands: Sequence[Tensor], dtype: str | None = None) -> Define:
