@@ -1,5 +1,7 @@
 """Long programs share C text between steps and loops, and compute the same bits."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ def both(monkeypatch, tmp_path):
         text, results = compiled("shared")
         with monkeypatch.context() as patch:
             for module, name in ((step_table, "LEAST_STEPS"), (shared_loops, "LEAST_TEXT"),
-                                 (outlined, "LEAST_CALLS"), (units, "UNIT"),
+                                 (outlined, "LEAST_CALLS"), (outlined, "LONG"), (units, "UNIT"),
                                  (repeats, "LEAST_EQUATIONS")):
                 patch.setattr(module, name, 1 << 60)
             plain, expected = compiled("plain")
@@ -100,8 +102,8 @@ def test_equal_loops_are_one_function(both, dtype, monkeypatch):
 
 
 def test_long_texts_are_several_units(both, monkeypatch):
-    monkeypatch.setattr(units, "UNIT", 20_000)
-    monkeypatch.setattr(units, "MOST_UNITS", 3)
+    monkeypatch.setattr(units, "UNIT", 2_000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(4))
     text = both(ft.grad(lambda x, y: fnp.sum(chain(x) @ chain(y))), array(40, 50), array(50, 8))
     assert len(text.units) == 4
     assert sum("int ft_program(" in unit for unit in text.units) == 1
@@ -198,3 +200,14 @@ def test_random_programs_of_repeats(both, monkeypatch, seed):
     both(f, array(5, 5) / 3, array(5, 5), array(5, 5), rtol=1e-5)
     # columns are added up in the order of the kernel that they are in
     both(ft.value_and_grad(f), array(5, 5) / 3, array(5, 5), array(5, 5), rtol=1e-5)
+
+
+def test_long_functions_are_called_from_loops_over_lanes(both):
+    """The logarithm of the gamma function is a hundred thousand characters with what it calls."""
+    def lane(x):
+        def step(k, y):
+            return ft.lax.lgamma(ft.lax.lgamma(y + 2) + 3) + ft.lax.lgamma(y * y + 1.5)
+        return ft.lax.fori_loop(0, 4, step, x)
+
+    text = both(ft.vmap(lane), np.abs(array(64)))
+    assert text.text.count("call_lgamma_") > 2
