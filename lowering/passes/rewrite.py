@@ -104,9 +104,10 @@ class RewriteRule:
     of: tuple[Primitive | type, ...]
     function: Callable[..., Results]
 
-    def fits(self, primitive: Primitive, makers: frozenset[Any]) -> bool:
+    def fits(self, primitive: Primitive) -> bool:
+        """Whether it is for a primitive, whatever makes the operands."""
         return any(primitive is p or (isinstance(p, type) and isinstance(primitive, p))
-                   for p in self.on) and (not self.of or not makers.isdisjoint(self.of))
+                   for p in self.on)
 
 
 class RewriteTable:
@@ -136,14 +137,19 @@ class Dispatch:
 
     def __init__(self, tables: Sequence[RewriteTable]) -> None:
         self._rules = [rule for table in tables for rule in table.rules]
+        self._of_primitive: dict[Primitive, tuple[RewriteRule, ...]] = {}
         self._known: dict[Any, tuple[RewriteRule, ...]] = {}
 
     def rules(self, primitive: Primitive, makers: frozenset[Any]) -> tuple[RewriteRule, ...]:
         """The rules to try; `makers` are the primitives of the operands, and `Literal`."""
         found = self._known.get((primitive, makers))
         if found is None:
-            found = tuple(rule for rule in self._rules if rule.fits(primitive, makers))
-            self._known[primitive, makers] = found
+            own = self._of_primitive.get(primitive)
+            if own is None:
+                own = self._of_primitive[primitive] = tuple(
+                    [rule for rule in self._rules if rule.fits(primitive)])
+            found = self._known[primitive, makers] = tuple(
+                [rule for rule in own if not rule.of or not makers.isdisjoint(rule.of)])
         return found
 
 
