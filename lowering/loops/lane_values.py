@@ -19,10 +19,10 @@ from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.flat_numbers import FlatNumbers
 from functrans.lowering.loops.index import Computed, Index, LoopVar, strides_of
 from functrans.lowering.loops.ranges import KnownRanges
-from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
+from functrans.lowering.loops.tensor import Map, Reduce, ScatterTensor, Stored, Tensor
 
-__all__ = ["MOST_CHOICES", "Defined", "Element", "InMemory", "LaneBuilder", "LaneValue", "OnStack",
-           "Registers", "elements_of"]
+__all__ = ["LONG", "MOST_CHOICES", "Defined", "Element", "InMemory", "LaneBuilder", "LaneValue",
+           "OnStack", "PlaceInMemory", "ReadInLoop", "Registers", "elements_of", "is_long"]
 
 MOST_CHOICES = 16
 """Elements among which a lane chooses by comparisons; more are read from the stack."""
@@ -94,6 +94,32 @@ class OnStack:
 
     def element(self, s: LaneBuilder, index: tuple[Index, ...]) -> Expr:
         return s.leaf("slot", self.dtype, (self, s.flatten(index, self.shape)), self.varies)
+
+
+class ReadInLoop:
+    """A value that a loop reads in each iteration: `kept` is the one to read at known places.
+
+    Each would have a variable otherwise, more than there are registers.
+    """
+
+    def __init__(self, of: LaneValue, kept: Callable[[], LaneValue]) -> None:
+        self.of = of
+        self._kept = kept
+
+    def element(self, s: LaneBuilder, index: tuple[Index, ...]) -> Expr:
+        is_known = all(i.is_const for i in index)
+        return (self._kept() if is_known else self.of).element(s, index)
+
+
+class PlaceInMemory(OnStack):
+    """A value in memory, the same for all lanes, by a pointer of its own."""
+
+    def __init__(self, of: InMemory, name: str, level: int) -> None:
+        super().__init__(name, of.tensor.shape, of.tensor.compute, False, level)
+        self.of = of
+
+    def element(self, s: LaneBuilder, index: tuple[Index, ...]) -> Expr:
+        return s.leaf("slot", self.dtype, (self, self.of.place(index)))
 
 
 class Element:
@@ -194,7 +220,8 @@ class LaneBuilder(FlatNumbers, KnownRanges):
         value = self.values.get(tensor)
         if value is not None:
             return value.element(self, index)
-        if not all(i.is_const for i in index) and self._is_small(tensor):
+        if not all(i.is_const for i in index) and self._is_small(tensor) and not (
+                is_long(tensor) and not any(i.has_computed for i in index)):
             value = self.values[tensor] = Registers(elements_of(self, tensor), tensor.shape)
             return value.element(self, index)
         if isinstance(tensor, Reduce):
@@ -266,6 +293,15 @@ class LaneBuilder(FlatNumbers, KnownRanges):
                 j, rest = divmod(wanted - int(place.const), c)
                 return j if rest == 0 and 0 <= j < atom.high else None
         return wanted
+
+
+LONG = 32
+"""Elements of a value from which on loops compute and load them: each takes gcc 0.1 to 2 ms."""
+
+
+def is_long(t: Tensor) -> bool:
+    """Whether the elements of a value are many, and each may be computed by itself."""
+    return isinstance(t, Map) and isinstance(t.size, int) and t.size >= LONG
 
 
 def elements_of(s: LaneBuilder, t: Tensor) -> list[Expr]:

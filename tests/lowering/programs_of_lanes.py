@@ -13,6 +13,7 @@ LENGTHS = np.array([0, 1, 2, 1000, *range(LANES - 4)], np.int32)  # of steps
 _draw = np.random.default_rng(0)
 X = _draw.uniform(0.5, 2, LANES).astype(np.float32)
 Y = _draw.uniform(-1, 1, (LANES, 3)).astype(np.float32)
+W = np.random.default_rng(1).uniform(-0.6, 0.6, (LANES, 40)).astype(np.float32)
 TABLE = _draw.uniform(-1, 1, 40).astype(np.float32)
 
 
@@ -171,6 +172,20 @@ def _running_sums(y, n):
     return lax.fori_loop(0, 9, step, y)
 
 
+def _weights(w, n):
+    """A network of the lane's own weights and a table of all lanes in a loop, long results."""
+    table = fnp.asarray(TABLE)
+    shared = table.reshape(4, 10)
+
+    def step(k, s):
+        first = w[:32].reshape(8, 4)
+        hidden = fnp.tanh(first @ s + w[(n + k) % 40])
+        return fnp.sin(shared[:, :8] @ hidden + shared[:, 9]) + table[(k + n) % 40]
+
+    s = lax.fori_loop(0, 9, step, w[36:])
+    return s, fnp.cos(w[:36]) * w[1:37] + s[0]
+
+
 PROGRAMS = {
     "own_length": (_own_length, (X, LENGTHS), 0),
     "nested": (_nested, (X, LENGTHS), 0),
@@ -191,6 +206,7 @@ PROGRAMS = {
     "rules": (_rules, (X, LENGTHS), 0),
     "films": (_films, (X, LENGTHS), 0),
     "custom": (_custom, (X, LENGTHS), 0),
+    "weights": (_weights, (W, LENGTHS), 2e-5),
     "gradient": (lambda x, n: ft.value_and_grad(lambda v: lax.fori_loop(
         0, 30, lambda k, u: fnp.sin(u) * v + k, v))(x), (X, LENGTHS), 1e-6),
 }

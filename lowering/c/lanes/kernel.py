@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Atom, Jaxpr, Var, subjaxprs
 from functrans.lowering.c.expressions import C_TYPES, CodeScope, operation_text
+from functrans.lowering.c.lanes.arrays import LaneArrays
 from functrans.lowering.c.lanes.expressions import LaneExprWriter
 from functrans.lowering.c.lanes.layout import joined_axes, lanes_and_vectors, vector_axis
 from functrans.lowering.c.prelude import Prelude
@@ -28,11 +29,12 @@ from functrans.lowering.loops.lane_values import (
     LaneBuilder,
     LaneValue,
     OnStack,
+    ReadInLoop,
     Registers,
     elements_of,
+    is_long,
 )
 from functrans.lowering.loops.tensor import (
-    ITEM_SIZES,
     Branch,
     Call,
     Map,
@@ -48,7 +50,6 @@ from functrans.lowering.rules.lanes import CALLS_OF_LANES, LaneLoop
 
 __all__ = ["LaneText", "write_lanes"]
 
-STACK_BYTES: Final = 1 << 14  # of an array on the stack; larger ones are allocated
 MOST_WORK: Final = 1 << 30  # of a vector that is told: it is much
 OFTEN: Final = 1 << 12  # iterations after which a loop looks whether it is to end
 MOST_ELEMENTS: Final = 128  # of a value in registers
@@ -75,7 +76,7 @@ def write_lanes(call: LaneLoop, prelude: Prelude) -> LaneText:
     return _KernelWriter(call, prelude).write()
 
 
-class _KernelWriter:
+class _KernelWriter(LaneArrays):
     def __init__(self, call: LaneLoop, prelude: Prelude) -> None:
         self.call = call
         self.program = call.program
@@ -176,7 +177,7 @@ class _KernelWriter:
             elif isinstance(item, Call):
                 raise UnsupportedKernel(f"a lane has a {item.name}")
             elif isinstance(item.size, int) and item.size <= MOST_ELEMENTS \
-                    and not self._is_view(item):
+                    and not self._is_view(item) and not (self.out.level == 0 and is_long(item)):
                 self.s.values.setdefault(item, Registers(elements_of(self.s, item), item.shape))
 
     def _elements(self, t: Tensor) -> list[Expr]:
@@ -186,9 +187,11 @@ class _KernelWriter:
         """A value that a loop reads: as it is where it is in memory, else its elements."""
         found = self.s.values.get(t)
         if found is None:
-            found = self.s.values[t] = Registers(self._elements(t), t.shape) \
-                if isinstance(t.size, int) and t.size <= MOST_ELEMENTS \
-                and not self._is_view(t) else Defined(t)
+            found = Defined(t)
+            if isinstance(t.size, int) and t.size <= MOST_ELEMENTS and not self._is_view(t):
+                found = self._packed(found, t.shape, t.compute) if is_long(t) \
+                    else Registers(self._elements(t), t.shape)
+            self.s.values[t] = found
         return found
 
     def _is_view(self, t: Tensor) -> bool:
@@ -196,7 +199,7 @@ class _KernelWriter:
         while isinstance(t, Map) and t.weight == 0 and len(t.operands) == 1 \
                 and t not in self.s.values:
             t = t.operands[0]
-        return isinstance(self.s.values.get(t), InMemory)
+        return isinstance(self.s.values.get(t), (InMemory, ReadInLoop))
 
     def _varies(self, value: LaneValue) -> bool:
         if isinstance(value, Registers):
@@ -206,6 +209,8 @@ class _KernelWriter:
         if isinstance(value, Defined):
             return any(self._varies(self._value(t)) for t in value.tensor.operands)
         if isinstance(value, Element):
+            return self._varies(value.of)
+        if isinstance(value, ReadInLoop):
             return self._varies(value.of)
         assert isinstance(value, OnStack)
         return value.varies
@@ -255,7 +260,7 @@ class _KernelWriter:
         """Count the values that a loop needs in each step."""
         elements = {e for x in given if isinstance(x, Registers) for e in x.elements
                     if self.out.varies(e)}
-        read = sum(isinstance(x, InMemory) and self._varies(x) for x in given)
+        read = sum(isinstance(x, (InMemory, ReadInLoop)) and self._varies(x) for x in given)
         carried = sum(len(x.elements) for x, varies in zip(state, many, strict=True) if varies)
         self.held = max(self.held, len(elements) + read + carried)
 
@@ -321,7 +326,7 @@ class _KernelWriter:
         out.levels[counter] = out.level
         number = Index.of(counter) if not call.reverse else Index({counter: -1}, length - 1)
         inputs = [_stored(v, t) for v, t in zip(call.body.invars, call.operands, strict=True)]
-        s.values.update(zip(inputs, [*given[:nc], *state, *(
+        s.values.update(zip(inputs, [*map(self._read_in_loop, given[:nc]), *state, *(
             Element(x, number) for x in given[nc + nk:])], strict=True))
         graph = graph_of(call.body, inputs, CALLS_OF_LANES)
         often = max(1, OFTEN >> _iterations(call.body).bit_length())
@@ -361,19 +366,7 @@ class _KernelWriter:
             if varies or not self._varies(self._in_memory(result, layout)):
                 self.written.add(result)
                 return self._in_memory(result, layout)
-        count = math.prod([int(n) for n in t.shape])
-        name = self.out.name("s", varies)
-        kind = self.out.type(t.compute, varies)
-        nbytes = count * ITEM_SIZES[t.compute] * (self.lanes if varies else 1)
-        if nbytes <= STACK_BYTES:
-            self.out.line(f"{kind} {name}[{count}];")
-        else:
-            for u in range(self.vectors if varies else 1):
-                own = name.replace("@", str(u))
-                self.head.append(f"  {kind} *{own} = ft->allocate({nbytes});\n"
-                                 f"  if (!{own}) {{ *failed = 2; return; }}\n")
-                self.frees.append(f"  ft->release((char *){own});\n")
-        return OnStack(name, t.shape, t.compute, varies, self.out.level)
+        return self._array(t.shape, t.compute, varies)
 
     def _store_all(self, stack: LaneValue, elements: Sequence[Expr], number: Index) -> None:
         """Store the elements of an iteration."""
@@ -409,6 +402,9 @@ class _KernelWriter:
         out.line(f"for (i64 l = 0; l < {self.lanes}; l++) ({base})[l * {stride}] = {name}[l];")
 
     def _write_result(self, t: Tensor, to: InMemory) -> None:
+        if is_long(t) and t not in self.s.values:
+            return self._each(t.shape, lambda index: self._store(
+                to, to.place(index), self.s.read(t, index)))
         for k, e in enumerate(self._elements(t)):
             index = tuple(_unraveled(k, t.shape))
             self._store(to, to.place(index), e)
@@ -460,7 +456,8 @@ class _KernelWriter:
             out.line(f"if (!{out.value(holds, False)}) break;")
         self._look(f"(++{count} & {OFTEN - 1}) == 0")
         inputs = [_stored(v, t) for v, t in zip(call.body.invars, call.operands[nt:], strict=True)]
-        s.values.update(zip(inputs, [*given[nt:nt + nc], *state], strict=True))
+        s.values.update(zip(inputs, [*map(self._read_in_loop, given[nt:nt + nc]), *state],
+                            strict=True))
         graph = graph_of(call.body, inputs, CALLS_OF_LANES)
         self._run(graph)
         self._assign(state, [self._elements(y) for y in graph.outputs], many, masks)

@@ -5,21 +5,41 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, subjaxprs
 from functrans.lowering.loops.index import strides_of
 from functrans.lowering.passes.lanes import LaneProgram
 from functrans.lowering.rules.lanes import LaneLoop
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.index import gather_p
+from functrans.primitives.reduce import (
+    argmax_p,
+    argmin_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_prod_p,
+)
+from functrans.primitives.shape import concatenate_p, reshape_p, rev_p, slice_p
 
 __all__ = ["joined_axes", "lanes_and_vectors", "vector_axis"]
 
 SIDE_BY_SIDE: Final = ((4, 320), (2, 800))  # vectors, where a step computes so many numbers
 MOST_STACKED: Final = 3 << 19  # bytes that vectors side by side record: they stay in a cache
 MOST_TEXT: Final = 2048  # numbers that are computed once, of all vectors
+MOST_WRITTEN: Final = 2000
+"""Instructions of a step of vectors side by side: gcc takes 0.1 to 0.3 ms for each.
+
+Walks through eight trees at once, 48 gathers a step, took it 1.8 s in four vectors, 0.4 in one.
+"""
+GATHERED: Final = 32  # instructions of a gather: indices are taken out of a vector, numbers put in
+CHOSEN: Final = 6  # of an operand of an extreme value whose place is asked for
 MOST_CARRIED: Final = 64  # numbers of a lane; more are on the stack, whatever waits for what
 BODIES: Final = (scan_p, while_p, cond_p)
+MOVEMENTS: Final = (broadcast_in_dim_p, concatenate_p, reshape_p, rev_p, slice_p, transpose_p)
+SUMS: Final = (reduce_sum_p, reduce_max_p, reduce_min_p, reduce_prod_p)
 
 
 def vector_axis(call: LaneLoop) -> int:
@@ -59,7 +79,7 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
 
     Steps that wait for each other leave units idle; many numbers a lane do not stay in registers.
     """
-    widest, count, once, carried, stacked = 4, 0, 0, 0, 0
+    widest, count, written, once, carried, stacked = 4, 0, 0, 0, 0, 0
     is_loop = any(True for eqn in program.body.eqns for _ in subjaxprs(eqn))
     for body in _bodies(program.body):
         stacked += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
@@ -73,6 +93,7 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
             once = made  # costs text, and little time
         else:
             count = max(count, made)
+            written = max(written, sum(map(_written, body.eqns)))
     lanes = vector_bytes // widest
     while lanes > size:
         lanes //= 2
@@ -80,10 +101,30 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
         return 1, 1
     vectors = next((u for u, most in SIDE_BY_SIDE if count <= most), 1) \
         if carried <= MOST_CARRIED else 1
-    while vectors * lanes > size or (vectors > 1 and vectors * once > MOST_TEXT) or (
-            vectors > 1 and vectors * lanes * widest * stacked > MOST_STACKED):
+    while vectors * lanes > size or (vectors > 1 and (
+            vectors * once > MOST_TEXT or vectors * written > MOST_WRITTEN
+            or vectors * lanes * widest * stacked > MOST_STACKED)):
         vectors //= 2
     return lanes, vectors
+
+
+def _written(eqn: Equation) -> int:
+    """The instructions of an equation for a vector of lanes."""
+    if eqn.primitive in BODIES or eqn.primitive in MOVEMENTS:
+        return 0
+    made = sum(_size(v) for v in eqn.outvars)
+    if eqn.primitive is gather_p:
+        return GATHERED * made
+    if eqn.primitive is dot_general_p:
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        return made * math.prod([int(eqn.invars[0].aval.shape[k]) for k in contracted])
+    if eqn.primitive in (argmax_p, argmin_p):
+        return CHOSEN * _size(eqn.invars[0])
+    return _size(eqn.invars[0]) if eqn.primitive in SUMS else made
+
+
+def _size(a: Atom) -> int:
+    return math.prod([int(n) for n in a.aval.shape])
 
 
 def _carried(eqn: Equation) -> int:
