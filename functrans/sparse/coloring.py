@@ -6,6 +6,7 @@ algorithms, vertices with the most neighbours first.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,16 @@ def star_colors(rows: NDArray, columns: NDArray, n: int) -> NDArray:
     each element, or the one opposite, is the only one of its colour in its row.
     """
     off = rows != columns
-    neighbours = [set(g.tolist()) for g in _groups(rows[off], columns[off], n)]
+    order = np.argsort(rows[off], kind="stable")
+    flat = columns[off][order].tolist()
+    ends = np.cumsum(np.bincount(rows[off], minlength=n)).tolist()
+    neighbours = [set(flat[a:b]) for a, b in itertools.pairwise([0, *ends])]
     colors = [-1] * n
     # neighbours of one colour of each vertex, counted; and which vertices have two of a colour
     count: list[dict[int, int]] = [{} for _ in range(n)]
     twice: dict[int, set[int]] = {}
     none: set[int] = set()
-    for v in sorted(range(n), key=lambda v: -len(neighbours[v])):
+    for v in sorted(range(n), key=[-len(s) for s in neighbours].__getitem__):
         taken = set()
         mine = count[v]
         for w in neighbours[v]:
@@ -64,8 +68,8 @@ def star_colors(rows: NDArray, columns: NDArray, n: int) -> NDArray:
                 continue
             taken.add(c)
             # v - w - x - y, and p - v - w - x where p has the colour of w
-            ends = neighbours[w] if mine.get(c, 0) > 1 else neighbours[w] & twice.get(c, none)
-            taken.update(colors[x] for x in ends)
+            far = neighbours[w] if mine.get(c, 0) > 1 else neighbours[w] & twice.get(c, none)
+            taken.update(colors[x] for x in far)
         color = 0
         while color in taken:
             color += 1

@@ -23,7 +23,7 @@ from functrans.sparse.bcsr import BCSR
 from functrans.sparse.coloring import column_colors, star_colors
 from functrans.sparse.dependence import dependence
 from functrans.sparse.operators import as_bcoo
-from functrans.sparse.patterns import Pattern
+from functrans.sparse.patterns import Pattern, distinct
 from functrans.transforms.derivatives import grad
 from functrans.transforms.forward import jvp
 from functrans.transforms.jit.api import jit
@@ -92,7 +92,7 @@ def _given_pattern(pattern: Any, shape: tuple[Any, ...]) -> NDArray:
         given, places = dense.shape, np.nonzero(dense)
     if math.prod(given) != math.prod(shape) or (tuple(given) != shape and len(given) != 2):
         raise mismatch("sparse_jacobian", f"a pattern of shape {given} for a Jacobian of {shape}.")
-    return np.unique(np.ravel_multi_index(places, given)).astype(np.int64)
+    return distinct(np.ravel_multi_index(places, given)).astype(np.int64)
 
 
 def _matrix(data: Any, plan: _Plan, in_shape: tuple[Any, ...], sparse_format: str) -> Any:
@@ -187,8 +187,9 @@ def _hessian_plan(fun: Callable[..., Any], args: tuple[Any, ...],
     gradient = grad(fun, place)
     shape, rows, columns, keep = _traced_pattern(gradient, args, place, "sparse_hessian")
     n = math.prod(shape)
-    flat = np.unique(np.concatenate([rows * n + columns, columns * n + rows,
-                                     np.arange(n) * (n + 1)])) if rows.size else rows
+    # both halves, though the program may show one; colours take the diagonal to be stored
+    needed = distinct(np.concatenate([rows * n + columns, columns * n + rows]))
+    flat = distinct(np.concatenate([needed, np.arange(n) * (n + 1)])) if rows.size else rows
     stored = flat // max(n, 1), flat % max(n, 1)
     colors = star_colors(*stored, n)
     i, j = stored
@@ -196,8 +197,8 @@ def _hessian_plan(fun: Callable[..., Any], args: tuple[Any, ...],
     _, numbers, counts = np.unique(i * (n + 1) + colors[j] if i.size else i,
                                       return_inverse=True, return_counts=True)
     alone = counts[numbers.reshape(-1)] == 1
-    present = np.isin(flat, np.unique(np.concatenate([rows * n + columns, columns * n + rows]))) \
-        if rows.size else np.zeros(0, bool)
+    present = np.zeros(flat.size, np.bool_)
+    present[np.searchsorted(flat, needed)] = True
     at_row, at_column = np.where(alone, i, j)[present], np.where(alone, j, i)[present]
     return _Plan(_forward(gradient, place, colors, at_row, at_column), i[present], j[present],
                  shape), keep

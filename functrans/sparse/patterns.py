@@ -54,12 +54,24 @@ class Pattern:
         return np.repeat(owners, count), self.members[first + within]
 
 
+def distinct(keys: NDArray) -> NDArray:
+    """The integers that occur, in order.
+
+    np.unique of NumPy 2.3 and later hashes them: 100,000 rows of three neighbours take 150 ms, and
+    2 ms so.
+    """
+    ordered = np.sort(keys, axis=None)
+    first = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
+
+
 def _table(count: int, owners: NDArray, members: NDArray) -> tuple[NDArray, NDArray]:
     """The table of `count` sets after an empty one, from pairs in any order."""
     if not owners.size:
         return np.zeros(count + 2, np.int64), np.zeros(0, np.int64)
     most = int(members.max()) + 1
-    keys = np.unique(owners * most + members)
+    keys = distinct(owners * most + members)
     owners, members = keys // most, keys % most
     counts = np.bincount(owners, minlength=count)
     return np.r_[0, 0, np.cumsum(counts)], members
@@ -72,7 +84,7 @@ def united(shape: tuple[Any, ...], parts: Sequence[tuple[NDArray, Pattern, NDArr
     for owners, pattern, rows in parts:
         owners, rows = owners.reshape(-1), rows.reshape(-1)
         # what depends on one row twice depends on it once: tables are shared, expansions are not
-        keys = np.unique(owners * len(pattern.starts) + rows)
+        keys = distinct(owners * len(pattern.starts) + rows)
         found.append(pattern.expand(keys // len(pattern.starts), keys % len(pattern.starts)))
     owners = np.concatenate([f[0] for f in found]) if found else np.zeros(0, np.int64)
     members = np.concatenate([f[1] for f in found]) if found else np.zeros(0, np.int64)
