@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functrans.numpy as fnp
 from functrans import tree
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
 from functrans.optim.scaling import norm
 from functrans.optim.transforms import (
     GradientTransformation,
@@ -56,13 +58,15 @@ def clip_by_block_rms(threshold: float) -> GradientTransformation:
     return stateless(lambda updates, params: tree.map(clipped, updates))
 
 
-def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> GradientTransformation:
+def adaptive_grad_clip(clipping: Number, eps: Number = 1e-3,
+                       axis: int | tuple[int, ...] | None = None) -> GradientTransformation:
     """Updates of each unit at most `clipping` times the norm of its parameters (Brock 2021).
 
-    A unit is a column of a matrix, a filter of a convolution (its last axis), or a whole vector.
+    A unit is a slice along `axis`; without one a column of a matrix, a filter of a convolution (its
+    last axis), or a whole vector. Raises ArgumentError for more than five axes without `axis`.
     """
     def clipped(u: Array, p: Array) -> Array:
-        own, most = _unit_norm(u), clipping * fnp.maximum(_unit_norm(p), eps)
+        own, most = _unit_norm(u, axis), clipping * fnp.maximum(_unit_norm(p, axis), eps)
         return fnp.where(own < most, u, u * (most / fnp.maximum(own, 1e-6)))
 
     def update(updates: PyTree, params: PyTree) -> PyTree:
@@ -72,11 +76,16 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> GradientTransforma
     return stateless(update)
 
 
-def _unit_norm(x: Array) -> Array:
-    if x.ndim <= 1:
-        return norm(x)
-    axes = (0,) if x.ndim in (2, 3) else tuple(range(x.ndim - 1))
-    return fnp.sqrt(fnp.sum(squared(x), axis=axes, keepdims=True))
+def _unit_norm(x: Array, axis: int | tuple[int, ...] | None) -> Array:
+    if axis is None:
+        if sum(d != 1 for d in x.shape) <= 1:
+            return norm(x)
+        if x.ndim > 5:
+            raise ArgumentError(
+                f"adaptive_grad_clip: a parameter has shape {tuple(x.shape)}.", where=user_source(),
+                why="what a unit is is known of arrays with up to five axes.", fix="axis=(0, 1)")
+        axis = (0,) if x.ndim in (2, 3) else tuple(range(x.ndim - 1))
+    return fnp.sqrt(fnp.sum(squared(x), axis=axis, keepdims=True))
 
 
 def zero_nans() -> GradientTransformation:

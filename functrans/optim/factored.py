@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans import tree
 from functrans.optim.scaling import next_count
-from functrans.optim.transforms import GradientTransformation
+from functrans.optim.transforms import GradientTransformation, squared
 from functrans.typing import Array, PyTree
 
 __all__ = ["FactoredState", "scale_by_factored_rms"]
@@ -40,40 +40,45 @@ def _factored_axes(shape: Sequence[int], factored: bool, least: int) -> tuple[in
     return (second, first) if shape[second] >= least else None
 
 
+def _power_decay(count: Array, exponent: float) -> Array:
+    return 1 - fnp.asarray(count + 1, "float32") ** -exponent
+
+
 def scale_by_factored_rms(factored: bool = True, decay_rate: float = 0.8, step_offset: int = 0,
-                          min_dim_size_to_factor: int = 128,
-                          epsilon: float = 1e-30) -> GradientTransformation:
+                          min_dim_size_to_factor: int = 128, epsilon: float = 1e-30,
+                          decay_rate_fn: Callable[[Array, float], Array] = _power_decay
+                          ) -> GradientTransformation:
     """Gradients over the root of a mean of their squares that is a product of two vectors.
 
-    Step t counts for 1 - t^-decay_rate. Arrays whose second largest axis is shorter than
+    `decay_rate_fn(k, decay_rate)` is what stays of the mean in step k = 0, 1, ...: 1 less
+    (k + 1)^-decay_rate. Arrays whose second largest axis is shorter than
     `min_dim_size_to_factor` keep the whole mean (Shazeer and Stern 2018).
     """
     def axes_of(p: Array) -> tuple[int, int] | None:
         return _factored_axes(p.shape, factored, min_dim_size_to_factor)
 
     def init(params: PyTree) -> FactoredState:
-        nothing = fnp.zeros((1,))
-
         def without(p: Array, number: int) -> Array:
             axes = axes_of(p)
             if axes is None:
-                return nothing
+                return fnp.zeros((1,), p.dtype)
             return fnp.zeros(tuple(np.delete(p.shape, axes[1 - number]).tolist()), p.dtype)
+
+        def whole(p: Array) -> Array:
+            return fnp.zeros((1,) if axes_of(p) else p.shape, p.dtype)
 
         return FactoredState(
             fnp.zeros((), np.int32), tree.map(lambda p: without(p, 0), params),
-            tree.map(lambda p: without(p, 1), params),
-            tree.map(lambda p: nothing if axes_of(p) else fnp.zeros_like(p), params))
+            tree.map(lambda p: without(p, 1), params), tree.map(whole, params))
 
     def update(updates: PyTree, state: FactoredState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, FactoredState]:
-        step = fnp.asarray(state.count - step_offset + 1, "float32")
-        decay = 1 - step ** -decay_rate
+        decay = fnp.asarray(decay_rate_fn(state.count - step_offset, decay_rate))
 
         def moved(g: Array, v_row: Array, v_col: Array, v: Array) -> _Update:
             axes = axes_of(g)
             keep = decay.astype(g.dtype)
-            squares = fnp.square(g) + epsilon
+            squares = squared(g) + epsilon
             if axes is None:
                 v = keep * v + (1 - keep) * squares
                 return _Update(g / fnp.sqrt(v), v_row, v_col, v)

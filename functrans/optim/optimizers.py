@@ -27,16 +27,17 @@ from functrans.optim.transforms import (
     Schedule,
     chain,
     identity,
+    masked,
 )
 from functrans.typing import DTypeLike
 
 __all__ = ["adafactor", "adagrad", "adam", "adamax", "adamw", "lamb", "lars", "lion", "nadam",
            "nadamw", "rmsprop", "sgd", "sign_sgd"]
 
-LearningRate = Number | Schedule
+Rate = Number | Schedule
 
 
-def sgd(learning_rate: LearningRate, momentum: float | None = None, nesterov: bool = False,
+def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = False,
         accumulator_dtype: DTypeLike | None = None) -> GradientTransformation:
     """Gradient descent, with momentum if it is given (Polyak 1964, Nesterov 1983).
 
@@ -52,7 +53,7 @@ def sgd(learning_rate: LearningRate, momentum: float | None = None, nesterov: bo
     return chain(first, scale_by_learning_rate(learning_rate))
 
 
-def adam(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+def adam(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
          eps_root: float = 0.0, mu_dtype: DTypeLike | None = None, *,
          nesterov: bool = False) -> GradientTransformation:
     """Means of gradients over roots of means of their squares (Kingma and Ba 2014).
@@ -68,14 +69,15 @@ def adam(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: f
                  scale_by_learning_rate(learning_rate))
 
 
-def nadam(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-          eps_root: float = 0.0, mu_dtype: DTypeLike | None = None) -> GradientTransformation:
+def nadam(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+          eps_root: float = 0.0, mu_dtype: DTypeLike | None = None, *,
+          nesterov: bool = True) -> GradientTransformation:
     """Adam whose mean looks one gradient ahead (Dozat 2016)."""
-    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
 
-def adamw(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-          eps_root: float = 0.0, mu_dtype: DTypeLike | None = None, weight_decay: float = 1e-4,
+def adamw(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+          eps_root: float = 0.0, mu_dtype: DTypeLike | None = None, weight_decay: Rate = 1e-4,
           mask: Mask | None = None, *, nesterov: bool = False) -> GradientTransformation:
     """Adam, and weights that decay by themselves (Loshchilov and Hutter 2017).
 
@@ -85,70 +87,78 @@ def adamw(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: 
                  add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
 
-def nadamw(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-           eps_root: float = 0.0, mu_dtype: DTypeLike | None = None, weight_decay: float = 1e-4,
-           mask: Mask | None = None) -> GradientTransformation:
+def nadamw(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+           eps_root: float = 0.0, mu_dtype: DTypeLike | None = None, weight_decay: Rate = 1e-4,
+           mask: Mask | None = None, *, nesterov: bool = True) -> GradientTransformation:
     """AdamW whose mean looks one gradient ahead."""
-    return adamw(learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=True)
+    return adamw(learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask,
+                 nesterov=nesterov)
 
 
-def adamax(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999,
+def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999,
            eps: float = 1e-8) -> GradientTransformation:
     """Adam by the largest gradient instead of the mean square (Kingma and Ba 2014, section 7)."""
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
-def adagrad(learning_rate: LearningRate, initial_accumulator_value: float = 0.1,
+def adagrad(learning_rate: Rate, initial_accumulator_value: float = 0.1,
             eps: float = 1e-7) -> GradientTransformation:
     """Gradients over roots of sums of their squares (Duchi, Hazan and Singer 2011)."""
     return chain(scale_by_rss(initial_accumulator_value, eps),
                  scale_by_learning_rate(learning_rate))
 
 
-def lion(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.99,
-         mu_dtype: DTypeLike | None = None, weight_decay: float = 1e-3,
+def lion(learning_rate: Rate, b1: float = 0.9, b2: float = 0.99,
+         mu_dtype: DTypeLike | None = None, weight_decay: Rate = 1e-3,
          mask: Mask | None = None) -> GradientTransformation:
     """Signs of momenta, and decaying weights (Chen and others 2023)."""
     return chain(scale_by_lion(b1, b2, mu_dtype), add_decayed_weights(weight_decay, mask),
                  scale_by_learning_rate(learning_rate))
 
 
-def sign_sgd(learning_rate: LearningRate) -> GradientTransformation:
+def sign_sgd(learning_rate: Rate) -> GradientTransformation:
     """Signs of gradients (Bernstein and others 2018)."""
     return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
 
 
-def rmsprop(learning_rate: LearningRate, decay: float = 0.9, eps: float = 1e-8,
+def rmsprop(learning_rate: Rate, decay: float = 0.9, eps: float = 1e-8,
             initial_scale: float = 0.0, eps_in_sqrt: bool = True, centered: bool = False,
-            momentum: float | None = None, nesterov: bool = False) -> GradientTransformation:
+            momentum: float | None = None, nesterov: bool = False,
+            bias_correction: bool = False) -> GradientTransformation:
     """Gradients over roots of means of their squares (Hinton 2012), centred if asked for."""
     by = scale_by_stddev if centered else scale_by_rms
     last = identity() if momentum is None else trace(momentum, nesterov)
-    return chain(by(decay, eps, initial_scale, eps_in_sqrt),
+    return chain(by(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
                  scale_by_learning_rate(learning_rate), last)
 
 
-def lamb(learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
-         eps_root: float = 0.0, weight_decay: float = 0.0,
+def lamb(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
+         eps_root: float = 0.0, weight_decay: Rate = 0.0,
          mask: Mask | None = None) -> GradientTransformation:
     """Adam in proportion to the norms of the arrays, for large batches (You and others 2019)."""
     return chain(scale_by_adam(b1, b2, eps, eps_root), add_decayed_weights(weight_decay, mask),
                  scale_by_trust_ratio(), scale_by_learning_rate(learning_rate))
 
 
-def lars(learning_rate: LearningRate, weight_decay: float = 0.0, trust_coefficient: float = 0.001,
-         eps: float = 0.0, momentum: float = 0.9, nesterov: bool = False) -> GradientTransformation:
-    """Gradients in proportion to the norms of the arrays, with momentum (You and others 2017)."""
-    return chain(add_decayed_weights(weight_decay),
-                 scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps),
+def lars(learning_rate: Rate, weight_decay: Rate = 0.0,
+         weight_decay_mask: Mask = True, trust_coefficient: float = 0.001, eps: float = 0.0,
+         trust_ratio_mask: Mask = True, momentum: float = 0.9,
+         nesterov: bool = False) -> GradientTransformation:
+    """Gradients in proportion to the norms of the arrays, with momentum (You and others 2017).
+
+    The masks tell which arrays decay, and which are scaled by the ratio of their norms.
+    """
+    ratio = scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps)
+    return chain(add_decayed_weights(weight_decay, weight_decay_mask),
+                 masked(ratio, trust_ratio_mask),
                  scale_by_learning_rate(learning_rate), trace(momentum, nesterov))
 
 
-def adafactor(learning_rate: LearningRate | None = None, min_dim_size_to_factor: int = 128,
+def adafactor(learning_rate: Rate | None = None, min_dim_size_to_factor: int = 128,
               decay_rate: float = 0.8, decay_offset: int = 0,
               multiply_by_parameter_scale: bool = True, clipping_threshold: float | None = 1.0,
               momentum: float | None = None, dtype_momentum: DTypeLike = "float32",
-              weight_decay_rate: float | None = None, eps: float = 1e-30, factored: bool = True,
+              weight_decay_rate: Rate | None = None, eps: float = 1e-30, factored: bool = True,
               weight_decay_mask: Mask | None = None) -> GradientTransformation:
     """Adam with second moments of rows and columns alone (Shazeer and Stern 2018)."""
     parts = [scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)]

@@ -21,8 +21,9 @@ from functrans.optim.transforms import (
 )
 from functrans.typing import Array, DTypeLike, PyTree
 
-__all__ = ["AdamState", "EmaState", "LionState", "RmsState", "RssState", "ScheduleState",
-           "StddevState", "TraceState", "add_decayed_weights", "ema", "scale", "scale_by_adam",
+__all__ = ["AdamState", "EmaState", "LionState", "RmsState", "RmsWithCountState", "RssState",
+           "ScheduleState", "StddevState", "StddevWithCountState", "TraceState",
+           "add_decayed_weights", "ema", "scale", "scale_by_adam",
            "scale_by_adamax", "scale_by_learning_rate", "scale_by_lion",
            "scale_by_param_block_rms", "scale_by_rms", "scale_by_rss", "scale_by_schedule",
            "scale_by_sign", "scale_by_stddev", "scale_by_trust_ratio", "trace"]
@@ -261,21 +262,38 @@ class RmsState(NamedTuple):
     nu: PyTree
 
 
+class RmsWithCountState(NamedTuple):
+    """The mean of squares, and how many there were."""
+
+    count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
+    nu: PyTree
+
+
 def _over_root(u: Array, v: Array, eps: float, in_sqrt: bool) -> Array:
     return u * lax.rsqrt(v + eps) if in_sqrt else u / (fnp.sqrt(v) + eps)
 
 
 def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0,
-                 eps_in_sqrt: bool = True) -> GradientTransformation:
-    """Gradients over the root of the mean of their squares (Hinton 2012)."""
-    def init(params: PyTree) -> RmsState:
-        return RmsState(tree.map(lambda p: fnp.full_like(fnp.real(p), initial_scale), params))
+                 eps_in_sqrt: bool = True,
+                 bias_correction: bool = False) -> GradientTransformation:
+    """Gradients over the root of the mean of their squares (Hinton 2012).
 
-    def update(updates: PyTree, state: RmsState, params: PyTree = None,
-               **_: Any) -> tuple[PyTree, RmsState]:
+    With `bias_correction` the mean is one of the gradients alone, as in Adam.
+    """
+    def init(params: PyTree) -> RmsState | RmsWithCountState:
+        nu = tree.map(lambda p: fnp.full_like(fnp.real(p), initial_scale), params)
+        return RmsWithCountState(_counter(), nu) if bias_correction else RmsState(nu)
+
+    def update(updates: PyTree, state: Any, params: PyTree = None,
+               **_: Any) -> tuple[PyTree, RmsState | RmsWithCountState]:
         nu = _moment(updates, state.nu, decay, 2)
-        out = tree.map(lambda u, v: _over_root(u, v, eps, eps_in_sqrt), updates, nu)
-        return out, RmsState(nu)
+        after: RmsState | RmsWithCountState = RmsState(nu)
+        mean = nu
+        if bias_correction:
+            after = RmsWithCountState(next_count(state.count), nu)
+            mean = _corrected(nu, decay, after.count)
+        out = tree.map(lambda u, v: _over_root(u, v, eps, eps_in_sqrt), updates, mean)
+        return out, after
 
     return GradientTransformation(init, update)
 
@@ -287,19 +305,37 @@ class StddevState(NamedTuple):
     nu: PyTree
 
 
-def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0,
-                    eps_in_sqrt: bool = True) -> GradientTransformation:
-    """Gradients over their standard deviation (Hinton 2012, centred)."""
-    def init(params: PyTree) -> StddevState:
-        return StddevState(_zeros(params), tree.map(
-            lambda p: fnp.full_like(fnp.real(p), initial_scale), params))
+class StddevWithCountState(NamedTuple):
+    """The means of gradients and of their squares, and how many there were."""
 
-    def update(updates: PyTree, state: StddevState, params: PyTree = None,
-               **_: Any) -> tuple[PyTree, StddevState]:
+    count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
+    mu: PyTree
+    nu: PyTree
+
+
+def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0,
+                    eps_in_sqrt: bool = True,
+                    bias_correction: bool = False) -> GradientTransformation:
+    """Gradients over their standard deviation (Hinton 2012, centred).
+
+    With `bias_correction` means are those of the gradients alone, as in Adam.
+    """
+    def init(params: PyTree) -> StddevState | StddevWithCountState:
+        mu = _zeros(params)
+        nu = tree.map(lambda p: fnp.full_like(fnp.real(p), initial_scale), params)
+        return StddevWithCountState(_counter(), mu, nu) if bias_correction else StddevState(mu, nu)
+
+    def update(updates: PyTree, state: Any, params: PyTree = None,
+               **_: Any) -> tuple[PyTree, StddevState | StddevWithCountState]:
         mu, nu = _moment(updates, state.mu, decay, 1), _moment(updates, state.nu, decay, 2)
+        after: StddevState | StddevWithCountState = StddevState(mu, nu)
+        means = mu, nu
+        if bias_correction:
+            after = StddevWithCountState(next_count(state.count), mu, nu)
+            means = _corrected(mu, decay, after.count), _corrected(nu, decay, after.count)
         out = tree.map(lambda u, m, v: _over_root(u, v - squared(m), eps, eps_in_sqrt),
-                       updates, mu, nu)
-        return out, StddevState(mu, nu)
+                       updates, *means)
+        return out, after
 
     return GradientTransformation(init, update)
 
