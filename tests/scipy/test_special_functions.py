@@ -15,7 +15,7 @@ import functrans as ft
 from functrans.scipy import special
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "special.json").read_text())["special"]
-PAIRS = ("sici", "shichi", "fresnel")
+PAIRS = ("sici", "shichi", "fresnel", "airy", "airye", "ellipj")
 # arguments that count: they have no derivative
 COUNTS = dict.fromkeys((
     "expn", "yn", "kn", "jn", "spherical_jn", "factorial2", "gammasgn", "eval_chebyt",
@@ -24,7 +24,8 @@ COUNTS = dict.fromkeys((
     | dict.fromkeys(("lpmv", "comb", "perm", "bdtr", "bdtrc", "bdtri", "nbdtr", "nbdtrc",
                      "nbdtri"), (0, 1))
 # values that pass through 0: relative to the size of the terms
-WAVES = {"j0", "j1", "jn", "jv", "y0", "y1", "yn", "spherical_jn", "betaln", "sici1", "owens_t"}
+WAVES = {"j0", "j1", "jn", "jv", "y0", "y1", "yn", "spherical_jn", "betaln", "sici1", "owens_t",
+         "airy0", "airy1", "airy2", "airy3", "ellipj0", "ellipj1"}
 
 
 def function(name):

@@ -6,6 +6,7 @@ float64 and rounded once (docs/special_functions.md has the accuracy and derivat
 
 from functrans.core.errors import publish
 from functrans.nn.functions import logsumexp
+from functrans.scipy.special.airy_functions import airy, airye
 from functrans.scipy.special.bessel import (
     bessel_jn,
     j0,
@@ -82,6 +83,7 @@ from functrans.scipy.special.elliptic import (
     elliprg,
     elliprj,
 )
+from functrans.scipy.special.elliptic_functions import ellipj
 from functrans.scipy.special.error_functions import (
     erf,
     erfc,
@@ -178,9 +180,22 @@ from functrans.scipy.special.orthogonal import (
     lpmv,
     sph_harm_y,
 )
+from functrans.scipy.special.quadrature import (
+    roots_chebyt,
+    roots_chebyu,
+    roots_gegenbauer,
+    roots_genlaguerre,
+    roots_hermite,
+    roots_hermitenorm,
+    roots_jacobi,
+    roots_laguerre,
+    roots_legendre,
+)
 
 __all__ = [
     "agm",
+    "airy",
+    "airye",
     "bdtr",
     "bdtrc",
     "bdtri",
@@ -207,6 +222,7 @@ __all__ = [
     "digamma",
     "ellipe",
     "ellipeinc",
+    "ellipj",
     "ellipk",
     "ellipkinc",
     "ellipkm1",
@@ -308,6 +324,15 @@ __all__ = [
     "radian",
     "rel_entr",
     "rgamma",
+    "roots_chebyt",
+    "roots_chebyu",
+    "roots_gegenbauer",
+    "roots_genlaguerre",
+    "roots_hermite",
+    "roots_hermitenorm",
+    "roots_jacobi",
+    "roots_laguerre",
+    "roots_legendre",
     "shichi",
     "sici",
     "sindg",

@@ -12,7 +12,7 @@ from functrans.scipy.special.common import loop, partials, polynomial, pushed, w
 from functrans.typing import Array
 
 __all__ = ["ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd",
-           "elliprf", "elliprg", "elliprj"]
+           "elliprf", "elliprg", "elliprj", "first_kind_in_m"]
 
 _CLOSE: Final = 2e-3  # what the series of order 7 leaves is of order 8
 _LIMIT: Final = 100
@@ -326,13 +326,14 @@ def _times_turns(turns: Array, value: Array) -> Array:
     return fnp.where(turns == 0, 0.0, 2.0 * turns * value)
 
 
-def _first_in_m(out: Array, phi: Array, m: Array) -> Array:
+def first_kind_in_m(out: Array, phi: Array, m: Array) -> Array:
+    """The derivative of the integral of the first kind, which is `out`, in m."""
     turns, s, square, left = _parts(phi, m)
     slope = _rd(fnp.zeros_like(m), _one(m), fnp.where(turns == 0, 1.0, 1.0 - m)) / 6.0
     return s * s * s * _rd(square, _one(m), left) / 6.0 + _times_turns(turns, slope)
 
 
-@partials(lambda out, phi, m: 1.0 / lax.sqrt(_parts(phi, m)[3]), _first_in_m)
+@partials(lambda out, phi, m: 1.0 / lax.sqrt(_parts(phi, m)[3]), first_kind_in_m)
 def _ellipkinc(phi: Array, m: Array) -> Array:
     turns, s, square, left = _parts(phi, m)
     whole = _ellipkm1(fnp.where(turns == 0, 1.0, 1.0 - m))
