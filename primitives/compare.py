@@ -274,7 +274,10 @@ def _choose(mask: np.ndarray[Any, Any], x: Any, y: Any) -> Any:
 
 
 class Clamp(Primitive):
-    """x limited to [lo, hi], elementwise; the limits are scalars or of x's shape."""
+    """x limited to [lo, hi], elementwise; the limits are scalars or of x's shape.
+
+    At a limit the slope is 0, as JAX has it.
+    """
 
     def type(self, lo: ShapedArray, x: ShapedArray, hi: ShapedArray) -> ShapedArray:
         for limit in (lo, hi):
@@ -289,9 +292,11 @@ class Clamp(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         (lo, x, hi), (tlo, tx, thi) = primals, tangents
         out = clamp(lo, x, hi)
-        tangent = where(gt(x, hi), 0.0 if thi is None else thi,
-                        where(lt(x, lo), 0.0 if tlo is None else tlo,
-                              0.0 if tx is None else tx, like=out), like=out)
+        zero = 0.0
+        inside = zero if tx is None else where(
+            bitwise_and(gt(x, lo), lt(x, hi)), tx, zero, like=out)
+        tangent = where(gt(x, hi), zero if thi is None else thi,
+                        where(lt(x, lo), zero if tlo is None else tlo, inside, like=out), like=out)
         return out, tangent
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:

@@ -338,10 +338,11 @@ def _logaddexp_base(x: Array, y: Array, exp: Callable[..., Array], log1p: Callab
                     ) -> Array:
     first = lax.gt(x, y)  # a tie is one of the cases: each formula is smooth up to it
     gap = lax.sub(x, y)
-    unknown = isnan(gap)  # NaN, or two equal infinities: their sum is right
+    unknown = isnan(gap)  # NaN, or two equal infinities: their sum is right, with no slope
     gap = lax.select_n(unknown, lax.select_n(first, gap, lax.neg(gap)), _full_like(gap, 0))
     result = lax.add(lax.select_n(first, y, x), log1p(exp(gap)))
-    return lax.select_n(unknown, result, lax.add(x, y))
+    sums = lax.select_n(lax.eq(x, y), lax.add(x, y), lax.stop_gradient(x))
+    return lax.select_n(unknown, result, sums)
 
 
 def _logaddexp(x: Array, y: Array) -> Array:
