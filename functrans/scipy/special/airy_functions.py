@@ -45,8 +45,8 @@ def _value(x: Array, derivative: bool, second_kind: bool, scaled: bool) -> Array
     size = fnp.where(near | ~finite, 1.0, lax.abs(x))
     root = lax.sqrt(size)
     zeta = 2.0 * _THIRD * size * root
-    order = 2.0 * _THIRD if derivative else _THIRD
-    order, sign = fnp.full_like(x, order), 1.0 if second_kind or not derivative else -1.0
+    order = fnp.full_like(x, 2.0 * _THIRD if derivative else _THIRD)
+    sign = 1.0 if second_kind or not derivative else -1.0
     weight = size if derivative else root
     if second_kind:
         grown = (ive if scaled else iv)(order, zeta) + (ive if scaled else iv)(-order, zeta)
