@@ -1,6 +1,7 @@
 #include "conv.h"
 
 #include "conv_gather.h"
+#include "conv_slab.h"
 #include "gemm_product.h"
 
 #include <cstdlib>
@@ -94,6 +95,8 @@ bool stays_inside(const ft_conv& conv) {
 
 // conv has no holes in the image (in_dilation 1).
 int run_dense(const ft_conv& conv) {
+  if (suits_weight_slabs(conv)) return run_weight_slabs(conv);
+  if (suits_slabs(conv)) return run_slabs(conv);
   const i64 in = kSizes[conv.in_type];
   Convolution c{conv, {}, {}, {}, conv.x_group * in, conv.w_group * in,
                 static_cast<const char*>(conv.w), static_cast<char*>(conv.out), false};

@@ -131,6 +131,7 @@ int run_complex(const ft_gemm& g) {
 }  // namespace
 
 const Kernels& gemm_kernels(int in_type) { return *isa().kernels[in_type]; }
+Pack gemm_pack(int in_type) { return isa().pack[in_type]; }
 
 void turn(ft_gemm& g) {
   std::swap(g.m, g.n);

@@ -97,6 +97,7 @@ struct Product {
 
 // The kernels that products of this type are made of, but for pairs of bfloat16 (equal sums).
 const Kernels& gemm_kernels(int in_type);
+Pack gemm_pack(int in_type);
 // The same product with rows and columns exchanged, fills included; not for other epilogues than
 // ones that know.
 void turn(ft_gemm& g);

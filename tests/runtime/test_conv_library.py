@@ -120,3 +120,43 @@ def test_gradients_of_larger_images(layout: Any, stride: int) -> None:
     assert abs(inner - np.vdot(w.astype(np.float64), dw)) < 1e-5 * np.linalg.norm(ct) ** 2
     np.testing.assert_allclose(dx, conv_general_dilated_p.evaluate(ct, flipped, **lhs), atol=1e-3)
     np.testing.assert_allclose(dw, conv_general_dilated_p.evaluate(x, ct, **rhs), atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_large_windows_in_random_geometries(n: int, dtype: Any) -> None:
+    """Gradients to weights are convolutions whose window is an image, and out a kernel."""
+    rng = np.random.default_rng(n)
+    for _ in range(12):
+        places = {1: (600,), 2: (12, 40), 3: (4, 6, 20)}[n]
+        window = [int(p + rng.integers(0, 9)) for p in places]
+        kernel, stride, dilation = (rng.integers(1, top, n) for top in (5, 3, 4))
+        low, high = rng.integers(0, 3, n), rng.integers(0, 3, n)
+        reach = (np.array(window) - 1) * dilation + 1 + (kernel - 1) * stride
+        space = [int(s) for s in np.maximum(reach - low - high, 1)]
+        rank = n + 3
+        specs, groups = [], []
+        for _ in range(3):
+            order = [int(p) for p in rng.permutation(rank)]
+            groups.append(order.pop())
+            specs.append(tuple(order))
+        batch, images, features, count = (int(s) for s in rng.integers((1, 3, 1, 1), (30, 5, 70, 3)))
+
+        def filled(spec: Any, group: int, extents: Any, count: int = count) -> NDArray:
+            shape = [0] * rank
+            for d, size in zip([*spec, group], [*extents, count], strict=True):
+                shape[d] = size
+            return laid_out(rng, rng.standard_normal(shape).astype(dtype))
+
+        x = filled(specs[0], groups[0], (batch, images, *space))
+        w = filled(specs[1], groups[1], (features, images, *window))
+        params: dict[str, Any] = {
+            "window_strides": tuple(int(s) for s in stride), "lhs_dilation": (1,) * n,
+            "padding": tuple((int(a), int(b)) for a, b in zip(low, high, strict=True)),
+            "rhs_dilation": tuple(int(s) for s in dilation), "group_axes": tuple(groups),
+            "dimension_numbers": ConvDimensionNumbers(*specs)}
+        expected = conv_general_dilated_p.evaluate(x.astype(float), w.astype(float), **params)
+        out = laid_out(rng, np.full(expected.shape, np.nan, dtype))
+        conv(x, w, out, **params)
+        bound = np.sqrt(images * np.prod(window)) * np.finfo(dtype).eps * 100
+        np.testing.assert_allclose(out, expected, rtol=0, atol=bound)
