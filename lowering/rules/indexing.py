@@ -84,6 +84,20 @@ def _is_empty(shape: tuple[Size, ...]) -> bool:
     return any(isinstance(n, int) and n == 0 for n in shape)
 
 
+def _base(x: Tensor) -> Tensor:
+    """What an update begins as. A constant is written anew for each update that begins as it.
+
+    As one value it would be written once, and copied before all updates but the last.
+    """
+    if isinstance(x, Map) and _is_constant(x):
+        return Map(x.shape, x.dtype, x.operands, x.define, weight=x.weight, source=x.source)
+    return x
+
+
+def _is_constant(x: Tensor) -> bool:
+    return isinstance(x, Map) and all(_is_constant(y) for y in x.operands)
+
+
 def _gather(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, indices = xs
     p, aval = eqn.params, eqn.outvars[0].aval
@@ -130,9 +144,9 @@ def _dynamic_update_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | Non
     def place(s: ExprBuilder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
         return _window_index(s, i, starts, x.shape, update.shape), None
 
-    return [ScatterTensor("set", x, update.shape, xs, place, lambda s, i: s.read(update, i),
-                          unique=True,
-                          source=eqn.source)]
+    base = _base(x)
+    return [ScatterTensor("set", base, update.shape, (base, *xs[1:]), place,
+                          lambda s, i: s.read(update, i), unique=True, source=eqn.source)]
 
 
 def _scatter(op: str) -> Rule:
@@ -150,7 +164,9 @@ def _scatter(op: str) -> Rule:
         def place(s: ExprBuilder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
             return _window(s, indices, numbers.gather, x.shape, sizes, i, checked)
 
-        return [ScatterTensor(op, x, updates.shape, xs, place, lambda s, i: s.read(updates, i),
+        base = _base(x)
+        return [ScatterTensor(op, base, updates.shape, (base, *xs[1:]), place,
+                              lambda s, i: s.read(updates, i),
                               unique=bool(p.get("unique_indices")), source=eqn.source)]
 
     return rule
