@@ -71,6 +71,8 @@ def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None
                    and last[u.base] == k}
     inputs = _outputs_in_inputs(graph, schedule, uses, updates, temporaries, donated, together)
     taken = {graph.outputs[j]: graph.inputs[k] for j, k in inputs.items()}
+    temporaries |= _temporaries_in_outputs(
+        graph, schedule, updates, uses, {*kept, *temporaries}, {*graph.inputs, *taken}, together)
     partial = Aliases(temporaries=temporaries)
     in_place = [u.result for u in updates if u is not None and (
         temporaries.get(u.base) is u.result or taken.get(partial.place_of(u.result)) is u.base)]
@@ -78,6 +80,27 @@ def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None
               for k, (step, u) in enumerate(zip(schedule.steps, updates, strict=True))
               if u is not None and u.result not in in_place and _replaces_elements(step)]
     return Aliases(inputs, copied, temporaries, in_place)
+
+
+def _temporaries_in_outputs(graph: Graph, schedule: Schedule, updates: Sequence[Update | None],
+                            uses: Mapping[Any, Sequence[int]], fixed: Collection[Tensor],
+                            taken: Collection[Tensor],
+                            together: Mapping[int, Sequence[Kernel]]) -> dict[Tensor, Tensor]:
+    """Temporaries that are in the memory of an output: its elements are computed in their places."""
+    ending: dict[int, list[Tensor]] = {}
+    for x, steps in uses.items():
+        if isinstance(x, Tensor) and x not in fixed and len(steps) > 1:
+            ending.setdefault(steps[-1], []).append(x)
+    found: dict[Tensor, Tensor] = {}
+    for t in dict.fromkeys(graph.outputs):
+        if t in taken or t not in uses or updates[first := uses[t][0]] is not None:
+            continue
+        for x in ending.get(first, ()):
+            if x is not t and x not in found and x.shape == t.shape and x.dtype == t.dtype \
+                    and _is_read_there(schedule, None, x, t, first, first, together):
+                found[x] = t
+                break
+    return found
 
 
 def _replaces_elements(step: Step) -> bool:
