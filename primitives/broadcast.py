@@ -5,6 +5,7 @@ Every batching rule moves and repeats axes with these three.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -276,10 +277,19 @@ def batch_reduction(primitive: Any, x: Any, axis: int | None, *, axes: tuple[int
 
 def reduced_type(name: str, x: ShapedArray, axes: tuple[int, ...]) -> ShapedArray:
     """The type of a reduction: x without `axes`."""
-    if any(not 0 <= d < x.ndim for d in axes) or len(set(axes)) != len(axes):
+    kept = _kept_axes(x.ndim, axes)
+    if kept is None:
         raise ShapeError(f"{name}: the axes {axes} are not distinct axes of {x}.",
                          where=user_source(), fix=f"use axes between 0 and {x.ndim - 1}")
-    return x.with_shape(tuple(s for d, s in enumerate(x.shape) if d not in axes))
+    return x.with_shape(tuple([x.shape[d] for d in kept]))
+
+
+@functools.lru_cache(maxsize=256)
+def _kept_axes(ndim: int, axes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The axes that a reduction leaves; None if its own are not distinct ones of so many."""
+    if any(not 0 <= d < ndim for d in axes) or len(set(axes)) != len(axes):
+        return None
+    return tuple([d for d in range(ndim) if d not in axes])
 
 
 def canonical_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:

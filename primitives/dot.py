@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,23 +52,22 @@ class DotGeneral(Differentiable):
             raise ShapeError(f"dot_general: {dimension_numbers} pairs different numbers of axes.",
                              where=user_source())
         for name, axes, aval in (("first", cx + bx, x), ("second", cy + by, y)):
-            if len(set(axes)) != len(axes) or any(not 0 <= a < aval.ndim for a in axes):
+            if not _are_distinct(aval.ndim, axes):
                 raise ShapeError(f"dot_general: {axes} are not distinct axes of the {name} operand "
                                  f"{aval}.", where=user_source())
-        for i, j, role in (*((i, j, "contracted") for i, j in zip(cx, cy, strict=True)),
-                           *((i, j, "batch") for i, j in zip(bx, by, strict=True))):
-            if x.shape[i] != y.shape[j]:
-                raise ShapeError(
-                    f"the product of {x} and {y} does not fit: {role} axis {i} of the first has "
-                    f"size {x.shape[i]}, axis {j} of the second {y.shape[j]}.",
-                    where=user_source(),
-                    fix="transpose or reshape one of them, for example x @ y.T")
+        for role, first, second in (("contracted", cx, cy), ("batch", bx, by)):
+            for i, j in zip(first, second, strict=True):
+                if x.shape[i] != y.shape[j]:
+                    raise ShapeError(
+                        f"the product of {x} and {y} does not fit: {role} axis {i} of the first "
+                        f"has size {x.shape[i]}, axis {j} of the second {y.shape[j]}.",
+                        where=user_source(),
+                        fix="transpose or reshape one of them, for example x @ y.T")
         if x.dtype != y.dtype:
             raise DTypeError(f"dot_general needs operands of one dtype, got {x} and {y}.",
                              where=user_source(), fix=f"y.astype({x.dtype.name!r})")
-        free_x = [s for d, s in enumerate(x.shape) if d not in cx + bx]
-        free_y = [s for d, s in enumerate(y.shape) if d not in cy + by]
-        shape = (*(x.shape[i] for i in bx), *free_x, *free_y)
+        shape = (*[x.shape[i] for i in bx + _others(x.ndim, cx + bx)],
+                 *[y.shape[i] for i in _others(y.ndim, cy + by)])
         dtype = x.dtype if preferred_element_type is None else preferred_element_type
         return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
 
@@ -158,28 +158,60 @@ class DotGeneral(Differentiable):
                               "precision": Precision.HIGHEST})
 
 
+@functools.lru_cache(maxsize=256)
+def _others(ndim: int, axes: Axes) -> Axes:
+    return tuple([d for d in range(ndim) if d not in axes])
+
+
+@functools.lru_cache(maxsize=256)
+def _are_distinct(ndim: int, axes: Axes) -> bool:
+    return len(set(axes)) == len(axes) and all(0 <= a < ndim for a in axes)
+
+
+class _Views(NamedTuple):
+    """How operands of some ranks become matrices: the orders of their axes, None as they are."""
+
+    batch: Axes
+    free_x: Axes
+    free_y: Axes
+    order_x: Axes | None
+    order_y: Axes | None
+
+
+@functools.lru_cache(maxsize=256)
+def _views_of(nx: int, ny: int, dimension_numbers: DimensionNumbers) -> _Views | None:
+    """The views for a product; None where there may be none (0.1 us a product, instead of 2)."""
+    (cx, cy), (bx, by) = dimension_numbers
+    if len(cx) != 1 or len(bx) > 1 or nx > 4 or ny > 4:
+        return None
+    fx, fy = _others(nx, cx + bx), _others(ny, cy + by)
+    if bx and not (fx and fy):
+        return None
+    orders = [None if order == tuple(range(len(order))) else order
+              for order in (bx + fx + cx, by + cy + fy)]
+    return _Views(bx, fx, fy, *orders)
+
+
 def _product_of_views(x: Any, y: Any, dimension_numbers: DimensionNumbers) -> Any:
     """The product of two arrays as matrices, if views make matrices of them."""
-    (cx, cy), (bx, by) = dimension_numbers
-    nx, ny, nb = rank(x), rank(y), len(bx)
-    if len(cx) != 1 or nb > 1 or nx > 4 or ny > 4:
+    views = _views_of(rank(x), rank(y), dimension_numbers)
+    if views is None:
         return NotImplemented
-    fx = tuple([d for d in range(nx) if d != cx[0] and d not in bx])
-    fy = tuple([d for d in range(ny) if d != cy[0] and d not in by])
-    a = _as_matrices(x, bx + fx + cx, nb, len(fx) > 1, False)
-    b = _as_matrices(y, by + cy + fy, nb, len(fy) > 1, True)
-    if a is NotImplemented or b is NotImplemented or (nb and not (fx and fy)):
+    batch, fx, fy, order_x, order_y = views
+    a = _as_matrices(x, order_x, len(batch), len(fx) > 1, False)
+    b = _as_matrices(y, order_y, len(batch), len(fy) > 1, True)
+    if a is NotImplemented or b is NotImplemented:
         return NotImplemented
     out = _runtime.matmul(a, b)
     if out is NotImplemented or (len(fx) <= 1 and len(fy) <= 1):
         return out
-    shape = (*[x.shape[d] for d in bx + fx], *[y.shape[d] for d in fy])
+    shape = (*[x.shape[d] for d in batch + fx], *[y.shape[d] for d in fy])
     return _runtime.reshape_view(out, shape)
 
 
-def _as_matrices(x: Any, order: Axes, nb: int, merge: bool, right: bool) -> Any:
+def _as_matrices(x: Any, order: Axes | None, nb: int, merge: bool, right: bool) -> Any:
     """A view of x with its axes in `order` and its several free axes merged into one."""
-    if order != tuple(range(len(order))):
+    if order is not None:
         x = _runtime.transpose_view(x, order)
     if not merge or x is NotImplemented:
         return x
@@ -199,38 +231,58 @@ def _as_wide(x: Any, ct: Any) -> Any:
     return x if get_aval(x).dtype == dtype else convert_element_type(x, dtype)
 
 
-def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: DimensionNumbers,
-                    precision: Precision | None) -> Any:
-    """The cotangent of the first operand, of type `x`: a contraction over the free axes of y."""
+@functools.lru_cache(maxsize=256)
+def _left_cotangent(nx: int, ny: int, dimension_numbers: DimensionNumbers
+                    ) -> tuple[DimensionNumbers, Axes | None]:
+    """The contraction of a cotangent with y over the free axes of y, and the order of its axes.
+
+    None is the order that they have.
+    """
     (cx, cy), (bx, by) = dimension_numbers
-    y_ndim = get_aval(y).ndim
-    free_x = tuple(d for d in range(x.ndim) if d not in cx + bx)
-    free_y = tuple(d for d in range(y_ndim) if d not in cy + by)
+    free_x, free_y = _others(nx, cx + bx), _others(ny, cy + by)
     nb = len(bx)
     over = tuple(range(nb + len(free_x), nb + len(free_x) + len(free_y)))
-    y = _as_wide(y, ct)
-    out = dot_general(ct, y, ((over, free_y), (tuple(range(nb)), by)), precision)
-    # axes of out: batch, free of x, contracted of y in the order in which they stand in y
-    contracted = [cx[cy.index(d)] for d in sorted(cy)]
-    places = (*bx, *free_x, *contracted)
-    out = transpose(out, tuple(places.index(d) for d in range(x.ndim)))
-    return convert_element_type(out, x.dtype)
+    # axes of the product: batch, free of x, contracted of y in the order in which they stand in y
+    places = (*bx, *free_x, *(cx[cy.index(d)] for d in sorted(cy)))
+    return ((over, free_y), (tuple(range(nb)), by)), _order(places)
+
+
+@functools.lru_cache(maxsize=256)
+def _right_cotangent(nx: int, ny: int, dimension_numbers: DimensionNumbers
+                     ) -> tuple[DimensionNumbers, Axes | None]:
+    """The contraction of x with a cotangent over the free axes of x, and the order of its axes."""
+    (cx, cy), (bx, by) = dimension_numbers
+    free_x, free_y = _others(nx, cx + bx), _others(ny, cy + by)
+    nb = len(bx)
+    over = tuple(range(nb, nb + len(free_x)))
+    # axes of the product: batch, contracted of x in the order in which they stand in x, free of y
+    places = (*by, *(cy[cx.index(d)] for d in sorted(cx)), *free_y)
+    return ((free_x, over), (bx, tuple(range(nb)))), _order(places)
+
+
+def _order(places: Axes) -> Axes | None:
+    order = tuple(places.index(d) for d in range(len(places)))
+    return order if order != tuple(range(len(places))) else None
+
+
+def _cotangent(out: Any, order: Axes | None, aval: ShapedArray) -> Any:
+    """A product with its axes in `order`, in the dtype of `aval`."""
+    out = out if order is None else transpose(out, order)
+    return out if out.dtype == aval.dtype else convert_element_type(out, aval.dtype)
+
+
+def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: DimensionNumbers,
+                    precision: Precision | None) -> Any:
+    """The cotangent of the first operand, of type `x`."""
+    dims, order = _left_cotangent(x.ndim, get_aval(y).ndim, dimension_numbers)
+    return _cotangent(dot_general(ct, _as_wide(y, ct), dims, precision), order, x)
 
 
 def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: DimensionNumbers,
                      precision: Precision | None) -> Any:
-    """The cotangent of the second operand, of type `y`: a contraction over the free axes of x."""
-    (cx, cy), (bx, by) = dimension_numbers
-    free_x = tuple(d for d in range(get_aval(x).ndim) if d not in cx + bx)
-    free_y = tuple(d for d in range(y.ndim) if d not in cy + by)
-    nb = len(bx)
-    over = tuple(range(nb, nb + len(free_x)))
-    x = _as_wide(x, ct)
-    out = dot_general(x, ct, ((free_x, over), (bx, tuple(range(nb)))), precision)
-    # axes of out: batch, contracted of x in the order in which they stand in x, free of y
-    places = (*by, *(cy[cx.index(d)] for d in sorted(cx)), *free_y)
-    out = transpose(out, tuple(places.index(d) for d in range(y.ndim)))
-    return convert_element_type(out, y.dtype)
+    """The cotangent of the second operand, of type `y`."""
+    dims, order = _right_cotangent(get_aval(x).ndim, y.ndim, dimension_numbers)
+    return _cotangent(dot_general(_as_wide(x, ct), ct, dims, precision), order, y)
 
 
 dot_general_p = DotGeneral()

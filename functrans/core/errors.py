@@ -72,6 +72,7 @@ __all__ = [
     "TreeMismatchError",
     "explain_missing_names",
     "hide_internal_frames",
+    "hides_frames",
     "missing_attribute",
     "public",
     "publish",
@@ -389,7 +390,11 @@ def public(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     0.1 us a call. What the runtime calls (operators, elementwise functions, `jit`) needs no
     wrapper: the runtime does the same on its way out.
     """
-    @functools.wraps(fun)
+    return functools.wraps(fun)(hides_frames(fun))
+
+
+def hides_frames(fun: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`public`, for who names the function and gives it attributes."""
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return fun(*args, **kwargs)

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from functrans._runtime import ArrayBase, JitFunction
 from functrans.core.convert import to_array
-from functrans.core.errors import ArgumentError, NonArrayError, public, shown
+from functrans.core.errors import ArgumentError, NonArrayError, hides_frames, shown
 from functrans.core.keypath import keystr
 from functrans.core.trace import Tracer
 from functrans.core.tree import (
@@ -119,7 +119,7 @@ def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[P, R]], Call
     What is raised by the function, or by the transform, shows no frames of the package.
     """
     def decorate(wrapper: Callable[P, R]) -> Callable[P, R]:
-        outer = public(wrapper)
+        outer = hides_frames(wrapper)
         adopt_attributes(outer, fun)
         outer.__name__ = f"{what}_{name_of(fun)}"
         return outer

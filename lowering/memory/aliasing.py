@@ -86,7 +86,7 @@ def _temporaries_in_outputs(graph: Graph, schedule: Schedule, updates: Sequence[
                             uses: Mapping[Any, Sequence[int]], fixed: Collection[Tensor],
                             taken: Collection[Tensor],
                             together: Mapping[int, Sequence[Kernel]]) -> dict[Tensor, Tensor]:
-    """Temporaries that are in the memory of an output: its elements are computed in their places."""
+    """Temporaries in the memory of an output whose elements are computed in their places."""
     ending: dict[int, list[Tensor]] = {}
     for x, steps in uses.items():
         if isinstance(x, Tensor) and x not in fixed and len(steps) > 1:
