@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from harness import PEERS, RESULTS, load, processor, results_path, versions
 
-CASES = ("gelu", "attention", "transformer", "convolutions", "norms", "recurrence")
+CASES = ("gelu", "attention", "transformer", "convolutions", "residual", "norms", "recurrence")
 LIBRARIES = ("kept", "functrans", "half", "jax", "torch.compile")
 OURS = ("kept", "functrans", "half")
 
@@ -70,11 +70,23 @@ def make(lib: Any, case: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             x = x + nn.gelu(norm(x) @ p[4]) @ p[5]
         return (x * x).mean()
 
+    def conv(x: Any, w: Any) -> Any:
+        return lib.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
     def convolutions(ps: Any, x: Any) -> Any:
         for w in ps:
-            y = lib.lax.conv_general_dilated(
-                x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-            x = nn.silu(norm(y))
+            x = nn.silu(norm(conv(x, w)))
+        return (x * x).mean()
+
+    def batch_norm(x: Any) -> Any:
+        centred = x - x.mean((0, 1, 2))
+        return centred / np_.sqrt((centred * centred).mean((0, 1, 2)) + 1e-5)
+
+    def residual(ps: Any, x: Any) -> Any:
+        for first, second in ps:
+            y = nn.silu(batch_norm(conv(x, first)))
+            x = nn.silu(x + batch_norm(conv(y, second)))
         return (x * x).mean()
 
     def norms(ps: Any, x: Any) -> Any:
@@ -95,6 +107,7 @@ def make(lib: Any, case: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         "transformer": (transformer, (
             [[square] * 4 + [_random(512, 2048), _random(2048, 512)]] * 6, _random(1024, 512))),
         "convolutions": (convolutions, ([_random(3, 3, 32, 32)] * 8, _random(8, 64, 64, 32))),
+        "residual": (residual, ([[_random(3, 3, 64, 64)] * 2] * 6, _random(16, 32, 32, 64))),
         "norms": (norms, ([_random(256, 256)] * 16, _random(4096, 256))),
         "recurrence": (recurrence, ([_random(256, 256)] * 2, _random(64, 256, 256))),
     }
