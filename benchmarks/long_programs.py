@@ -1,7 +1,7 @@
 """Where the first call of a long program spends its time, phase by phase, beside JAX's first call.
 
 `python benchmarks/long_programs.py [--quick] [--jax PYTHON] [--deep 96]`: chains of 100 to 100,000
-operations written as Python loops, and their gradients, each in a fresh process with an empty cache.
+operations written as Python loops, and their gradients, each in a new process with an empty cache.
 Processor time in seconds, which other work on the machine changes little; JAX's is of all its
 threads, by the interpreter PYTHON, which has it. A program that takes longer than a minute is given
 up. With --deep, the gradient of a transformer of so many layers instead, written as a Python loop
