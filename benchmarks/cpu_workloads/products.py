@@ -52,6 +52,19 @@ def matmul_gelu(add):
         )
 
 
+@workload("matmul + bias + gelu, 1024^3, bfloat16", Best(speed=0.95), gigaflops(2 * SIDE**3),
+          tolerance=2e-2)  # fmt: skip
+def matmul_gelu_bfloat16(add):
+    floats = normal(SIDE, SIDE), normal(SIDE, SIDE, seed=1, scale=1 / 32), normal(SIDE, seed=2)
+    arguments = [x.astype(ml_dtypes.bfloat16) for x in floats]
+    add.traced(lambda lib: lambda x, w, b: lib.nn.gelu(x @ w + b), *arguments, wait=ONE)
+    if torch := add.lib.torch:
+        call = torch.nn.functional
+        add.torch(
+            lambda x, w, b: call.gelu(torch.addmm(b, x, w), approximate="tanh"), *arguments
+        )
+
+
 IMAGES, EDGE, CHANNELS = 16, 32, 64
 CONV_FLOPS = 3 * 2 * IMAGES * EDGE * EDGE * CHANNELS * CHANNELS * 9
 
