@@ -35,7 +35,7 @@ class LinearizeTrace(JVPTrace):
         self.rules = self.linear
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
-        if primitive.higher_order:
+        if isinstance(primitive, HigherOrder):
             if any(map(self.linear.is_mine, self.split(args)[0])):
                 return self.split_body(primitive, args, params)
             return super().process(primitive, args, params)
