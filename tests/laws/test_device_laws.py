@@ -21,6 +21,8 @@ pytestmark = pytest.mark.gpu
 CASES = all_cases()
 SMOOTH = differentiable_cases()
 FREE_SIGNS = ("eigh", "svd")  # of vectors: the libraries' choice
+ON_HOST = ("eig", "hessenberg", "schur", "sylvester", "triangular_root", "triangular_sylvester",
+           "tridiagonal")  # no library for GPUs computes them
 
 
 def on_device(make, cases):
@@ -30,7 +32,7 @@ def on_device(make, cases):
     def everything(*args):
         return [fun(*a) for (fun, _), a in zip(made, args, strict=True)]
 
-    hosted = any(case.primitive.name == "eig" for case in cases)  # no library computes it
+    hosted = any(case.primitive.name in ON_HOST for case in cases)
     steps = {"host_steps": "allow"} if hosted else {}
     try:
         with ft.config.scope(backend="auto", matmul_precision="highest", autotune="off",
