@@ -469,6 +469,14 @@ PyObject* jit_cache_size(PyObject* self, PyObject*) {
   return PyLong_FromSsize_t(jit->cache->epoch == global_epoch ? jit->cache->size : 0);
 }
 
+// What `jit` says of the function, where it made this one.
+PyObject* jit_repr(PyObject* self) {
+  JitFunctionObject* jit = as_jit(self);
+  PyObject* calls = jit->dict == nullptr ? nullptr : PyDict_GetItemString(jit->dict, "calls");
+  if (calls != nullptr) return PyObject_CallMethod(calls, "describe", nullptr);
+  return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self);
+}
+
 // Pickled by its name in its module, as functions are.
 PyObject* jit_reduce(PyObject* self, PyObject*) {
   return PyObject_GetAttrString(self, "__qualname__");
@@ -544,6 +552,7 @@ bool init_jit_function(PyObject* module) {
                          slot(Py_tp_traverse, jit_traverse),
                          slot(Py_tp_clear, jit_clear),
                          slot(Py_tp_call, PyVectorcall_Call),
+                         slot(Py_tp_repr, jit_repr),
                          slot(Py_tp_descr_get, jit_descr_get),
                          slot(Py_tp_methods, jit_methods),
                          slot(Py_tp_members, jit_members),

@@ -5,6 +5,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+try:
+    from functrans import _runtime as _runtime
+except ImportError as _error:
+    if "cannot import name" not in str(_error):  # it is there, and cannot be loaded
+        raise
+    # the folder of a clone hides an install that is not editable
+    raise ImportError(
+        f"functrans was imported from {__path__[0]}, which has no compiled runtime.\n"
+        "  Why: it is the source, and comes first where Python starts in its folder, or where "
+        "PYTHONPATH names that.\n"
+        "  Fix: start Python elsewhere, to use the functrans that is installed; or install the "
+        "source in place: pip install -e .") from None
+
 from functrans import array as array
 from functrans import config, core, debug, dlpack, dtypes, lax, numpy, tree, tree_util
 from functrans import methods as _methods
@@ -103,6 +116,12 @@ if TYPE_CHECKING:
         test_util,
         weights,
     )
+    from functrans.inspect.draw import draw
+    from functrans.inspect.explain import explain
+    from functrans.inspect.profile import profile
+    from functrans.mutable.api import numpy_code
+    from functrans.sharding import NamedSharding, P, Shard, make_mesh, reshard, set_mesh
+    from functrans.transforms.shard_map import shard_map
 
 remat = checkpoint
 _methods.install()
@@ -240,19 +259,20 @@ _MUTABLE = ("numpy_code",)
 _SHARDING = ("NamedSharding", "P", "Shard", "make_mesh", "reshard", "set_mesh")
 
 
-def __getattr__(name: str) -> Any:
-    """Submodules and tools that not everybody needs are imported when they are first used."""
-    if name in _LAZY:
-        return importlib.import_module(f"functrans.{name}")
-    if name in _INSPECT:
-        return getattr(importlib.import_module("functrans.inspect"), name)
-    if name in _MUTABLE:
-        return getattr(importlib.import_module("functrans.mutable"), name)
-    if name in _SHARDING:
-        return getattr(importlib.import_module("functrans.sharding"), name)
-    if name == "shard_map":
-        return importlib.import_module("functrans.transforms.shard_map").shard_map
-    raise missing_attribute("functrans", name)
+if not TYPE_CHECKING:  # which would take any name for one that there is
+    def __getattr__(name: str) -> Any:
+        """Submodules and tools that not everybody needs are imported when they are first used."""
+        if name in _LAZY:
+            return importlib.import_module(f"functrans.{name}")
+        if name in _INSPECT:
+            return getattr(importlib.import_module("functrans.inspect"), name)
+        if name in _MUTABLE:
+            return getattr(importlib.import_module("functrans.mutable"), name)
+        if name in _SHARDING:
+            return getattr(importlib.import_module("functrans.sharding"), name)
+        if name == "shard_map":
+            return importlib.import_module("functrans.transforms.shard_map").shard_map
+        raise missing_attribute("functrans", name)
 
 
 def __dir__() -> list[str]:

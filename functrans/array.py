@@ -21,6 +21,7 @@ from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.core.tree import known_leaf
 from functrans.device import Device, device_at
+from functrans.foreign import public_names
 
 if TYPE_CHECKING:
     from functrans._array_types import ArrayMethods as Base  # with what methods.py installs
@@ -41,6 +42,9 @@ class _ArrayType(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, (_runtime.ArrayBase, Tracer))
+
+    def __dir__(cls) -> list[str]:
+        return public_names(cls, super().__dir__())
 
 
 @final

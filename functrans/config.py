@@ -1,6 +1,6 @@
 """Settings that hold in a scope: `with ft.config.default_device("cpu"): ...`, and others."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from functrans.core.config import (
     ALGEBRA,
@@ -38,13 +38,32 @@ __all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", 
            "update", "use_backend"]
 
 
-def __getattr__(name: str) -> Any:
-    """Settings of JAX's by their names, as `jax.config.jax_enable_x64`."""
-    if name == "x64_enabled":
-        name = "jax_enable_x64"
-    if name.startswith("jax_"):
-        return read(name)
-    raise missing_attribute("functrans.config", name)
+if TYPE_CHECKING:
+    x64_enabled: bool
+    jax_enable_x64: bool
+    jax_disable_jit: bool
+    jax_debug_nans: bool
+    jax_debug_infs: bool
+    jax_debug_key_reuse: bool
+    jax_default_matmul_precision: str | None
+    jax_default_prng_impl: str
+    jax_default_device: str | None
+    jax_platform_name: str
+    jax_platforms: str | None
+    jax_traceback_filtering: str
+    jax_check_tracer_leaks: bool
+    jax_threefry_partitionable: bool
+    jax_enable_custom_prng: bool
+    jax_numpy_dtype_promotion: str
+    jax_numpy_rank_promotion: str
+else:
+    def __getattr__(name: str) -> Any:
+        """Settings of JAX's by their names, as `jax.config.jax_enable_x64`."""
+        if name == "x64_enabled":
+            name = "jax_enable_x64"
+        if name.startswith("jax_"):
+            return read(name)
+        raise missing_attribute("functrans.config", name)
 
 
 publish(globals(), ["current_device", "default_device", "read", "update"])

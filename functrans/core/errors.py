@@ -416,13 +416,20 @@ def missing_attribute(module: str, name: str) -> AttributeError:
 
 
 def explain_missing_names(namespace: dict[str, Any]) -> None:
-    """Let a public module say which name does what a missing one does elsewhere."""
+    """Let a public module say which name does what a missing one does elsewhere.
+
+    Its `dir()`, which consoles complete names from, is what it offers.
+    """
     module = namespace["__name__"]
 
     def __getattr__(name: str) -> Any:
         raise missing_attribute(module, name)
 
+    def __dir__() -> list[str]:
+        return sorted(namespace["__all__"])
+
     namespace.setdefault("__getattr__", __getattr__)
+    namespace.setdefault("__dir__", __dir__)
 
 
 def publish(namespace: dict[str, Any], names: Sequence[str]) -> None:

@@ -27,11 +27,12 @@ __all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "o
            "sparse", "spatial", "special", "stats"]
 
 
-def __getattr__(name: str) -> Any:
-    """Modules are imported when they are first used: few programs need more than one."""
-    if name in __all__:
-        return importlib.import_module(f"functrans.scipy.{name}")
-    raise missing_attribute("functrans.scipy", name)
+if not TYPE_CHECKING:  # which would take any name for one that there is
+    def __getattr__(name: str) -> Any:
+        """Modules are imported when they are first used: few programs need more than one."""
+        if name in __all__:
+            return importlib.import_module(f"functrans.scipy.{name}")
+        raise missing_attribute("functrans.scipy", name)
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,7 +21,7 @@ from functrans.core.tree import (
 )
 
 __all__ = ["FlatFunction", "adopt_attributes", "argument_name", "check_callable", "flatten_args",
-           "name_of", "normalize_argnums", "wraps"]
+           "name_of", "normalize_argnums", "parameter_names", "wraps"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,6 +112,17 @@ def name_of(fun: Any) -> str:
     while isinstance(fun, functools.partial):
         fun = fun.func
     return getattr(fun, "__name__", type(fun).__name__)
+
+
+def parameter_names(fun: Any) -> str:
+    """`w, x, *rest`: the parameters of a function, `...` where Python does not know them."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return "..."
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*",
+                             inspect.Parameter.VAR_KEYWORD: "**"}
+    return ", ".join([stars.get(p.kind, "") + p.name for p in parameters])
 
 
 def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -35,7 +35,7 @@ from functrans.core.trace import Tracer, run_in
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.transforms.checks.eager import CheckTrace
 from functrans.transforms.closed import with_small_consts_inside
-from functrans.transforms.flat import FlatFunction, flatten_args
+from functrans.transforms.flat import FlatFunction, flatten_args, parameter_names
 from functrans.transforms.jit.executables import (
     constants_for,
     is_compiled_within,
@@ -241,6 +241,13 @@ class Calls:
     def __init__(self, jitted: Jitted) -> None:
         self.jitted = jitted
         self.traces = Traces(jitted)
+
+    def describe(self) -> str:
+        """`<jit of loss(w, x): 2 programs>`: the repr of the function, which the runtime asks for.
+        """
+        count = len(self.traces.history)
+        return (f"<jit of {self.jitted.name}({parameter_names(self.jitted.fun)}): "
+                f"{count} program{'' if count == 1 else 's'}>")
 
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         """The result of a call; its program is the runtime's from now on, by `key`."""
