@@ -4,9 +4,9 @@ The methods are those that `functrans.methods` installs in `Array`, and
 `tests/test_public_annotations.py` compares them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,14 @@ from functrans.typing import (
     DTypeLike,
     Index,
     PrecisionLike,
+    PyTree,
     ShapeLike,
     Size,
 )
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+T = TypeVar("T")
 
 class ArrayMethods(ArrayBase):
     @property
@@ -122,10 +127,39 @@ class ArrayMethods(ArrayBase):
                         **kwargs: Any) -> Any: ...
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
 
-class Unary(Protocol):
-    """An elementwise function of one array."""
+class Derivative(Protocol[P, R]):
+    """A function that a transform has made, with the parameters of the user's."""
+
+    @property
+    def __name__(self) -> str: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+class Decorator(Protocol):
+    """What a transform without a function is: `@ft.grad(argnums=1)` above a function."""
+
+    def __call__(self, fun: Callable[P, Any], /) -> Callable[P, PyTree]: ...
+
+class ValueDecorator(Protocol):
+    """The same of `value_and_grad`."""
+
+    def __call__(self, fun: Callable[P, T], /) -> Callable[P, tuple[T, PyTree]]: ...
+
+class SameDecorator(Protocol):
+    """The same of a transform whose function has the type of the user's."""
+
+    def __call__(self, fun: Callable[P, T], /) -> Callable[P, T]: ...
+
+class OfOneArray:
+    """An elementwise function of one array.
+
+    A class, and no protocol, so that only these functions are taken for it: `grad` tells them
+    apart from those of users, which say what their first argument is.
+    """
 
     __name__: str
+    def __call__(self, x: ArrayLike, /) -> Array: ...
+
+class Unary(OfOneArray):
     def __call__(self, x: ArrayLike) -> Array: ...
 
 class Binary(Protocol):
@@ -134,10 +168,9 @@ class Binary(Protocol):
     __name__: str
     def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
 
-class UnaryUfunc(Protocol):
+class UnaryUfunc(OfOneArray):
     """An elementwise function of one array; zero where `where` does not hold."""
 
-    __name__: str
     def __call__(self, x: ArrayLike, /, *, out: None = None,
                  where: ArrayLike | None = None) -> Array: ...
 

@@ -1,17 +1,29 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import CodeType
-from typing import Any, ClassVar, Generic, ParamSpec, Self, TypedDict, TypeVar, overload
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from functrans.array import Array
 from functrans.core.avals import ShapedArray
-from functrans.typing import ArrayLike, Index, PyTree
+from functrans.typing import ArrayLike, Index
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_Q = ParamSpec("_Q")
+_S = TypeVar("_S")
 
 key_dtype: np.dtype[Any]
 """The dtype of random keys, `key<fry>`: the two words of a threefry key."""
@@ -163,13 +175,13 @@ class JitFunction(Generic[_P, _R]):
     @overload
     def __get__(self, instance: None, owner: Any = None, /) -> Self: ...
     @overload
-    def __get__(self, instance: Any, owner: Any = None, /) -> Callable[..., _R]: ...
-    # what `jit` sets
-    eval_shape: Callable[..., PyTree]
-    clear_cache: Callable[[], None]
-    # Set like a function's: functools.update_wrapper and what a transform adds.
-    def __getattr__(self, name: str) -> Any: ...
-    def __setattr__(self, name: str, value: Any, /) -> None: ...
+    def __get__(
+        self: JitFunction[Concatenate[_S, _Q], _R], instance: _S, owner: Any = None, /
+    ) -> Callable[_Q, _R]: ...
+    # what `functools.update_wrapper` and `jit` set
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[_P, _R]
     def insert(
         self,
         key: JitKey,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import ArgumentError, CallbackError
@@ -19,11 +19,22 @@ from functrans.transforms.flat import check_callable, flatten_args, name_of
 from functrans.transforms.staged import aval_of
 
 if TYPE_CHECKING:
-    from functrans.typing import PyTree
+    from functrans.transforms.staged import ShapeDtypeStruct
+    from functrans.typing import Array, PyTree
 
 __all__ = ["debug_callback", "io_callback", "pure_callback"]
 
 _VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
+
+
+@overload
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: ShapeDtypeStruct,
+                  *args: PyTree, vmap_method: str | None = None, **kwargs: PyTree) -> Array: ...
+
+
+@overload
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                  vmap_method: str | None = None, **kwargs: PyTree) -> PyTree: ...
 
 
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
@@ -46,6 +57,16 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *ar
     leaves, flat, avals, tree = _prepare(callback, result_shape_dtypes, args, kwargs)
     outs = pure_callback_p.bind(*leaves, callback=flat, out_avals=avals, vmap_method=vmap_method)
     return tree_unflatten(tree, outs)
+
+
+@overload
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: ShapeDtypeStruct,
+                *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> Array: ...
+
+
+@overload
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                ordered: bool = False, **kwargs: PyTree) -> PyTree: ...
 
 
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,

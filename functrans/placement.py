@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -19,11 +19,23 @@ from functrans.device import CPU, Device, find_device, place_of
 from functrans.dlpack import from_interface
 from functrans.numpy import asarray
 from functrans.transforms.constraints import as_sharding, with_sharding_constraint
-from functrans.typing import DeviceLike, PyTree
+from functrans.typing import ArrayLike, DeviceLike, PyTree
 
 T = TypeVar("T")
 
 __all__ = ["block_until_ready", "device_get", "device_put"]
+
+
+@overload
+def device_put(x: ArrayLike, device: DeviceLike | Sharding | PyTree | None = None, *,
+               src: DeviceLike | None = None, donate: bool = False,
+               may_alias: bool | None = None) -> Array: ...
+
+
+@overload
+def device_put(x: T, device: DeviceLike | Sharding | PyTree | None = None, *,
+               src: DeviceLike | None = None, donate: bool = False,
+               may_alias: bool | None = None) -> T: ...
 
 
 def device_put(x: PyTree, device: DeviceLike | Sharding | PyTree | None = None, *,
@@ -105,6 +117,14 @@ def _put(leaf: Any, device: Device, asked: bool) -> Any:
     if not asked and x.device != CPU:
         return x
     return _runtime.place_array(x, place_of(device))
+
+
+@overload
+def device_get(x: Array) -> np.ndarray: ...
+
+
+@overload
+def device_get(x: PyTree) -> PyTree: ...
 
 
 def device_get(x: PyTree) -> PyTree:

@@ -20,7 +20,7 @@ from functrans.numpy.common import operand
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.tree import map_with_path
 from functrans.tree_util import register_dataclass
-from functrans.typing import Array, ArrayLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike, PyTree
 
 __all__ = ["QuantizedArray", "dequantize", "fake_quantize", "matmul", "quantize", "quantize_tree"]
 
@@ -166,8 +166,8 @@ def fake_quantize(w: ArrayLike, dtype: DTypeLike = "int8", axis: int | Sequence[
     return w + lax.stop_gradient(dequantize(quantize(w, dtype, axis)) - w)
 
 
-def quantize_tree(params: Any, dtype: DTypeLike = "int8", *,
-                  where: Callable[[Any, Any], bool] | None = None) -> Any:
+def quantize_tree(params: PyTree, dtype: DTypeLike = "int8", *,
+                  where: Callable[[Any, Any], bool] | None = None) -> PyTree:
     """Parameters with their matrices quantized along axis 0; `where(path, leaf)` chooses others.
 
     >>> import functrans as ft, functrans.numpy as jnp

@@ -2,7 +2,8 @@
 
 Annotations are read as text, and aliases of `functrans.typing` count as what they are called: `Any`
 stands nowhere but in what functions of the user take and return, and `PyTree` only where any
-nesting of containers is meant.
+nesting of containers is meant. What a function returns says something, in one of its overloads
+where it has some, but for those in `OPEN`.
 """
 
 import ast
@@ -11,6 +12,8 @@ import inspect
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
+from typing import get_overloads
 
 import pytest
 
@@ -44,14 +47,10 @@ ANY = {
 # Functions of pytrees, besides all of tree and tree_util.
 OF_PYTREES = {
     "check_shapes", "closure_convert", "debug.breakpoint", "debug.callback", "debug.log",
-    "debug.print", "device_get",
-    "device_put", "draw", "eval_shape", "explain", "hvp", "io_callback", "jvp",
-    "lax.all_gather", "lax.all_to_all", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
-    "lax.pbroadcast", "lax.pcast", "lax.platform_dependent", "lax.pmax", "lax.pmean", "lax.pmin",
-    "lax.ppermute", "lax.pshuffle", "lax.pswapaxes", "lax.psum", "lax.psum_scatter", "lax.reduce",
-    "lax.reduce_window", "lax.switch", "linear_transpose", "linearize", "lower", "nn.run_cell",
-    "profile",
-    "pure_callback", "vjp", "vmap",
+    "debug.print", "device_get", "device_put", "draw", "eval_shape", "explain", "hvp",
+    "io_callback", "jvp", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
+    "lax.platform_dependent", "lax.reduce", "lax.reduce_window", "lax.switch", "linear_transpose",
+    "linearize", "lower", "profile", "pure_callback", "vjp", "vmap",
 }
 # What holds something of unknown type: functions of the user, arrays and dtypes of NumPy.
 HOLDERS = re.compile(r"(Callable\[[^\[\]]*(\[[^\[\]]*\])?[^\[\]]*\]|np\.ndarray\[Any, Any\]|"
@@ -123,6 +122,92 @@ def test_any_is_found():
         return [x, f, y]
 
     assert [mentions("Any", a) for _, a in annotations(loose)] == [True, False, False, True]
+
+
+# What they return depends on values that no annotation can say.
+OPEN = {
+    "check_shapes": "the structure that the user's function returns",
+    "config.read": "the setting that its name says",
+    "custom_derivatives.custom_vjp_primal_tree_values": "a tree without its markers",
+    "custom_derivatives.linear_call": "what the user's function returns",
+    "eval_shape": "ShapeDtypeStructs in the structure that the user's function returns",
+    "export.symbolic_args_specs": "ShapeDtypeStructs in the structure of the arguments",
+    "lax.reduce_window": "arrays in the structure of the operands",
+    "linear_transpose": "the structure of the arguments",
+    "quantize.quantize_tree": "a tree with other leaves",
+    "sparse.bcoo_dot_general": "sparse or dense, as the operands are",
+    "sparse.bcsr_dot_general": "sparse or dense, as the operands are",
+    "sparse.grad": "the structure of the argument",
+    "sparse.jacfwd": "the structures of argument and result",
+    "sparse.jacobian": "the structures of argument and result",
+    "sparse.jacrev": "the structures of argument and result",
+    "sparse.sparse_hessian": "sparse matrices in the structure of the result",
+    "sparse.sparse_jacobian": "sparse matrices in the structure of the result",
+    "sparse.sparsify": "sparse or dense, as the operations are",
+    "sparse.value_and_grad": "the structure of the argument",
+    "hessian": "a tree of trees of the argument's structure",
+    "numpy_code": "what the user's function returns, with arrays for NumPy's",
+    "tree.broadcast": "a tree", "tree.static": "a field of a dataclass",
+    "tree.broadcast_prefix": "leaves of any kind", "tree.flatten": "leaves of any kind",
+    "tree.flatten_with_path": "leaves of any kind", "tree.leaves": "leaves of any kind",
+    "tree.leaves_with_path": "leaves of any kind", "tree.reduce_associative": "a leaf",
+    "tree.transpose": "a tree", "tree.unflatten": "a tree",
+    "weights.load": "a tree of the names in a file", "weights.names_of": "what a file holds",
+}
+# Those for programs that transform programs work on values of any kind.
+INNER = ("functrans.core", "functrans.extend", "functrans.interpreters", "functrans.experimental",
+         "functrans.tree_util")
+
+
+def everything():
+    """The public functions of all namespaces, by their names without `functrans.`."""
+    todo, seen = ["functrans"], {}
+    while todo:
+        module = importlib.import_module(todo.pop())
+        for name in getattr(module, "__all__", None) or vars(module):
+            value = getattr(module, name)
+            full = f"{module.__name__}.{name}".removeprefix("functrans.")
+            if isinstance(value, ModuleType):
+                if value.__name__.startswith("functrans") and not value.__name__.startswith(INNER):
+                    todo.append(value.__name__)
+            elif callable(value) and not isinstance(value, type) and not name.startswith("_") \
+                    and (getattr(inspect.unwrap(value), "__module__", "") or "").startswith(
+                        "functrans"):
+                seen[full] = value
+    return seen
+
+
+EVERYTHING = everything()
+
+
+def results(function):
+    """What the overloads of a function return, or the function."""
+    inner = inspect.unwrap(function)
+    variants = get_overloads(inner) if inspect.isfunction(inner) else []
+    return [str(inspect.signature(f).return_annotation) for f in variants or [function]]
+
+
+def says_something(annotation):
+    known = re.sub(r"np\.(dtype|ndarray|finfo|iinfo)\[[^\]]*\]", "numpy", annotation)
+    known = known.replace("Callable[[PyTree], tuple[*Primals,]]", "cotangents") \
+        .replace("Callable[[PyTree, PyTree], PyTree]", "backward")
+    return not re.search(r"\b(Any|PyTree|Decorator|_empty)\b", known) or "tuple[R, " in known
+
+
+@pytest.mark.parametrize("space", sorted({name.rpartition(".")[0] for name in EVERYTHING}))
+def test_results_say_something(space):
+    silent = {name for name, function in EVERYTHING.items()
+              if name.rpartition(".")[0] == space and not any(map(says_something,
+                                                                  results(function)))}
+    assert silent == {name for name in OPEN if name.rpartition(".")[0] == space}
+
+
+def test_silence_is_noticed():
+    assert not any(map(says_something, ["Any", "Callable[P, PyTree]", "list[Any]",
+                                        "<class 'inspect._empty'>"]))
+    assert all(map(says_something, ["Array", "Callable[P, R]", "np.dtype[Any]", "tuple[R, PyTree]",
+                                    "Callable[Concatenate[A, P], A]"]))
+    assert len(EVERYTHING) > 2000 and {"scipy.stats.norm.pdf", "lax.scan"} <= set(EVERYTHING)
 
 
 def declared_methods():

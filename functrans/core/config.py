@@ -1,19 +1,27 @@
 """Settings that hold inside a scope: a frozen `Config`, the current one, and context managers."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
+
+if TYPE_CHECKING:
+    from contextlib import _GeneratorContextManager
+
+    # typed as contextlib types its own: these decorate functions, too
+    Scope: TypeAlias = _GeneratorContextManager["Config"]
 
 __all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS",
            "PRNG_NAMES", "Config",
@@ -169,7 +177,7 @@ def _token(config: Config) -> int:
 _tokens = count(1)
 
 
-def disable_jit(disable: bool = True) -> AbstractContextManager[Config]:
+def disable_jit(disable: bool = True) -> Scope:
     """Context manager: `jit` calls its target as plain Python, so that a debugger can step in.
 
     >>> with disable_jit():
@@ -179,7 +187,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[Config]:
     return scope(disable_jit=disable)
 
 
-def debug_internal_frames(show: bool = True) -> Any:
+def debug_internal_frames(show: bool = True) -> Scope:
     """Context manager: tracebacks keep the frames inside the package.
 
     >>> with debug_internal_frames():
@@ -189,7 +197,7 @@ def debug_internal_frames(show: bool = True) -> Any:
     return scope(internal_frames=show)
 
 
-def use_backend(name: str) -> Any:
+def use_backend(name: str) -> Scope:
     """Context manager: `jit` compiles with the backend of this name.
 
     `"c"` compiles C programs, `"triton"` kernels for GPUs, `"reference"` evaluates with NumPy;
@@ -202,7 +210,7 @@ def use_backend(name: str) -> Any:
     return scope(backend=name)
 
 
-def algebra(when: str) -> Any:
+def algebra(when: str) -> Scope:
     """Context manager: when compiled programs contract the factors of per-sample gradients.
 
     `"auto"` where it costs less than materialising them, `"always"` where it can be done at all,
@@ -217,7 +225,7 @@ def algebra(when: str) -> Any:
     return scope(algebra=when)
 
 
-def matmul_precision(precision: str | Precision) -> AbstractContextManager[Config]:
+def matmul_precision(precision: str | Precision) -> Scope:
     """Context manager: how products of float32 matrices are computed on GPUs.
 
     `"default"` rounds the factors to TensorFloat-32 (10 bits of fraction) for the matrix units and
@@ -236,7 +244,7 @@ def matmul_precision(precision: str | Precision) -> AbstractContextManager[Confi
     return scope(matmul_precision=found.value)
 
 
-def autotune(when: str) -> Any:
+def autotune(when: str) -> Scope:
     """Context manager: which kernels for GPUs are chosen by measurement.
 
     A product of matrices, a convolution or an attention has several kernels, of which a model of
@@ -254,7 +262,7 @@ def autotune(when: str) -> Any:
     return scope(autotune=when)
 
 
-def deterministic(always: bool = True) -> Any:
+def deterministic(always: bool = True) -> Scope:
     """Context manager: compiled programs give the same bits in every run, on one kind of device.
 
     On GPUs a gradient of indexing, or an embedding's, adds floating updates of one place by atomic
@@ -268,7 +276,7 @@ def deterministic(always: bool = True) -> Any:
     return scope(deterministic=always)
 
 
-def dynamic_shapes(when: str) -> Any:
+def dynamic_shapes(when: str) -> Scope:
     """Context manager: whether `jit` makes programs that serve every size.
 
     With `"auto"` the second size that an axis of an argument has makes that axis symbolic instead
@@ -284,7 +292,7 @@ def dynamic_shapes(when: str) -> Any:
     return scope(dynamic_shapes=when)
 
 
-def host_steps(what: str) -> Any:
+def host_steps(what: str) -> Scope:
     """Context manager: what becomes of operations of a program for a GPU that the host computes.
 
     There are few (`docs/gpu.md`), and they cost copies and a wait. `"warn"` tells of each once,
@@ -301,7 +309,7 @@ def host_steps(what: str) -> Any:
     return scope(host_steps=what)
 
 
-def default_prng_impl(name: str) -> AbstractContextManager[Config]:
+def default_prng_impl(name: str) -> Scope:
     """Context manager: the generator of random keys that are made without one, as in JAX.
 
     `"threefry2x32"`, or `"philox"` (also called `"rbg"`), which is faster on GPUs. Plain
@@ -319,7 +327,7 @@ def default_prng_impl(name: str) -> AbstractContextManager[Config]:
     return scope(prng_impl=name)
 
 
-def narrow_64bit(narrow: bool = True) -> AbstractContextManager[Config]:
+def narrow_64bit(narrow: bool = True) -> Scope:
     """Context manager: 64-bit dtypes and NumPy values become 32-bit ones, as in JAX by default.
 
     It holds where the default dtypes have 32 bits, so not within `ft.enable_x64(True)`. Programs
@@ -334,7 +342,7 @@ def narrow_64bit(narrow: bool = True) -> AbstractContextManager[Config]:
     return scope(narrow_64bit=narrow)
 
 
-def progress(show: bool = True) -> Any:
+def progress(show: bool = True) -> Scope:
     """Context manager: whether a compilation that takes long says on stderr what it does.
 
     Those for the CPU say it after 1 s, those for GPUs after 2 s, on a line that is cleared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -16,12 +16,31 @@ from functrans.core.trace import Trace, Tracer, run_in
 __all__ = ["CustomCall", "WithRules", "captured_tracers"]
 
 
-class WithRules:
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+S = TypeVar("S")
+Q = ParamSpec("Q")
+
+
+class WithRules(Generic[P, R]):
     """A function that users gave rules of its own; `user_functions` are it and the rules."""
 
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
         raise TypeError(f"{type(self).__name__} names no functions")
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+
+    @overload
+    def __get__(self: WithRules[Concatenate[S, Q], R], instance: S, owner: Any = None
+                ) -> Callable[Q, R]: ...
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else partial(self, instance)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        raise TypeError(f"{type(self).__name__} is not called")
 
 
 class CustomCall:

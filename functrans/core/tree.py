@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
 
 import optree
 
@@ -17,7 +17,7 @@ from functrans.core.errors import HERE, ArgumentError, TreeMismatchError
 from functrans.core.keypath import KeyPath, keystr, to_key_path
 
 if TYPE_CHECKING:
-    from functrans.typing import PyTree
+    from functrans.typing import Array, PyTree
 
 __all__ = [
     "NAMESPACE",
@@ -28,6 +28,7 @@ __all__ = [
     "check_same_structure",
     "describe_difference",
     "known_leaf",
+    "map_leaves",
     "tree_all",
     "tree_any",
     "tree_broadcast",
@@ -141,6 +142,16 @@ def tree_structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeDef:
     return tree_flatten(tree, is_leaf)[1]
 
 
+@overload
+def tree_map(f: Callable[..., Array], tree: _T, *rest: PyTree, is_leaf: IsLeaf | None = None
+             ) -> _T: ...
+
+
+@overload
+def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf | None = None
+             ) -> PyTree: ...
+
+
 def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf | None = None
              ) -> PyTree:
     """Apply `f` to the leaves of `tree`, and to the subtrees of `rest` at the same places.
@@ -157,6 +168,13 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     return treedef.unflatten(map(f, leaves, *columns))
 
 
+def map_leaves(f: Callable[..., Any], tree: _T, *rest: PyTree, is_leaf: IsLeaf | None = None
+               ) -> _T:
+    """`tree_map` where type checkers cannot see that `f` returns arrays."""
+    same: _T = tree_map(f, tree, *rest, is_leaf=is_leaf)
+    return same
+
+
 def flatten_up_to(treedef: PyTreeDef, tree: Any, *, what: str = "tree") -> list[Any]:
     """The subtrees of `tree` at the leaves of `treedef`, which must be a prefix of it.
 
@@ -171,6 +189,16 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, *, what: str = "tree") -> list[
         return treedef.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
         raise _prefix_error(treedef, tree_structure(tree), what, str(error)) from None
+
+
+@overload
+def tree_reduce(function: Callable[[_T, Any], _T], tree: PyTree, initializer: _T,
+                is_leaf: IsLeaf | None = None) -> _T: ...
+
+
+@overload
+def tree_reduce(function: Callable[[Any, Any], _T], tree: PyTree, *,
+                is_leaf: IsLeaf | None = None) -> _T: ...
 
 
 def tree_reduce(
@@ -270,6 +298,20 @@ def tree_leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """The pairs (key path, leaf) of a tree, left to right."""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+@overload
+def tree_map_with_path(
+    f: Callable[..., Array], tree: _T, *rest: PyTree, is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> _T: ...
+
+
+@overload
+def tree_map_with_path(
+    f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> PyTree: ...
 
 
 def tree_map_with_path(

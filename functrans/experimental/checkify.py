@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from functrans.transforms.checks.plan import Site, plan_of, searched
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
 from functrans.tree import unflatten
 from functrans.tree_util import register_pytree_node
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["Error", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error",
            "checkify", "debug_check", "div_checks", "float_checks", "index_checks", "init_error",
@@ -135,8 +138,8 @@ def init_error() -> Error:
     return Error(np.int32(NONE), (), None)
 
 
-def checkify(f: Callable[..., Any],
-             errors: Iterable[str] = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R],
+             errors: Iterable[str] = user_checks) -> Callable[P, tuple[Error, R]]:
     """`f`, returning an Error and its results instead of raising.
 
     `errors` is `user_checks` (what `check` says, which is always looked at), `nan_checks`,

@@ -74,7 +74,7 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
     """
     derived = fun.fun_name if isinstance(fun, Exported) else ""
     fun = fun.call if isinstance(fun, Exported) else fun
-    jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
+    jitted: Any = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     backend = get_backend(backend_for("cpu"))
     if isa not in backend.instruction_sets:
         raise ArgumentError(f"to_c: there is no instruction set {isa!r}.",

@@ -233,7 +233,7 @@ def export(fun: Callable[..., Any], *, vjp_order: int = 0,
     >>> float(loaded.call(x)), ft.grad(loaded.call)(x).shape
     (0.0, (3, 2))
     """
-    jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
+    jitted: Any = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if vjp_order < 0:
         raise ArgumentError(f"export: vjp_order is {vjp_order}.", fix="vjp_order=1")
     if isinstance(targets, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -37,6 +37,16 @@ T = TypeVar("T")
 __all__ = ["cond", "switch"]
 
 _MISSING = object()
+
+
+@overload
+def cond(pred: ArrayLike, true_fun: Callable[..., T], false_fun: Callable[..., T],
+         *operands: PyTree, operand: PyTree = ..., linear: object = None) -> T: ...
+
+
+@overload
+def cond(pred: ArrayLike, true_fun: PyTree, false_fun: PyTree, *operands: PyTree,
+         operand: PyTree = ..., linear: object = None) -> PyTree: ...
 
 
 def cond(pred: ArrayLike, true_fun: PyTree, false_fun: PyTree, *operands: PyTree,

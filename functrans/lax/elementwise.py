@@ -47,7 +47,7 @@ def _unary(primitive: Elementwise, name: str = "") -> Unary:
     def fallback(x: ArrayLike) -> Array:
         return bind(x)
 
-    return _named(primitive, name or primitive.name, fallback)
+    return cast("Unary", _named(primitive, name or primitive.name, fallback))
 
 
 def _binary(primitive: Elementwise, name: str = "") -> Binary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
@@ -33,6 +33,16 @@ _REDUCTIONS: dict[Callable[..., Any], Callable[..., Array]] = {
     elementwise.add: reduce_sum, elementwise.mul: reduce_prod, elementwise.max: reduce_max,
     elementwise.min: reduce_min, elementwise.bitwise_and: reduce_and,
     elementwise.bitwise_or: reduce_or, elementwise.bitwise_xor: reduce_xor}
+
+
+@overload
+def reduce(operands: ArrayLike, init_values: ArrayLike, computation: Callable[[Any, Any], Any],
+           dimensions: Sequence[int]) -> Array: ...
+
+
+@overload
+def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, Any], Any],
+           dimensions: Sequence[int]) -> PyTree: ...
 
 
 def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, Any], Any],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import axis_names, bound_axis_size, manual_axes
@@ -17,7 +17,7 @@ from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError
 from functrans.core.primitive import Primitive
 from functrans.core.source import user_source
-from functrans.core.tree import tree_map
+from functrans.core.tree import map_leaves
 from functrans.core.varying import vary
 from functrans.primitives.arithmetic import add, div, mul
 from functrans.primitives.base import zeros
@@ -37,7 +37,9 @@ from functrans.primitives.compare import eq, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import index_in_dim
 from functrans.primitives.shape import reshape
-from functrans.typing import Array, AxisName, PyTree
+from functrans.typing import Array, AxisName
+
+T = TypeVar("T")
 
 __all__ = ["all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax",
            "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary"]
@@ -72,7 +74,7 @@ def _reduced(primitive: Primitive, x: Any, axis_name: Any) -> Any:
     return out if not mesh or manual is None or manual.checked else vary(out, mesh)
 
 
-def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
+def psum(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
     """The sum of a pytree over a named axis (or several); of a Python number, times its size.
 
     Raises AxisNameError when no enclosing vmap or shard_map binds the name.
@@ -83,11 +85,11 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> P
     """
     _no_groups("psum", axis_index_groups)
     size = axis_size(axis_name)
-    return tree_map(lambda leaf: leaf * size if isinstance(leaf, (int, float, complex)) else
+    return map_leaves(lambda leaf: leaf * size if isinstance(leaf, (int, float, complex)) else
                     _reduced(psum_p, leaf, axis_name), x)
 
 
-def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
+def pmean(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
     """The mean of a pytree over a named axis.
 
     >>> import functrans as ft
@@ -103,21 +105,21 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> 
             total = convert_element_type(total, "float32")
         return div(total, float(size))
 
-    return tree_map(mean, x)
+    return map_leaves(mean, x)
 
 
-def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
+def pmax(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
     """The largest element of a pytree over a named axis, elementwise."""
     _no_groups("pmax", axis_index_groups)
     axis_size(axis_name)
-    return tree_map(lambda leaf: _reduced(pmax_p, leaf, axis_name), x)
+    return map_leaves(lambda leaf: _reduced(pmax_p, leaf, axis_name), x)
 
 
-def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: None = None) -> PyTree:
+def pmin(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
     """The smallest element of a pytree over a named axis, elementwise."""
     _no_groups("pmin", axis_index_groups)
     axis_size(axis_name)
-    return tree_map(lambda leaf: _reduced(pmin_p, leaf, axis_name), x)
+    return map_leaves(lambda leaf: _reduced(pmin_p, leaf, axis_name), x)
 
 
 def _no_groups(name: str, groups: Any) -> None:
@@ -133,7 +135,7 @@ def _steps(axis_name: Any) -> list[Any]:
     return [names] if len(names) > 1 and over_mesh(names) == set(names) else list(names)
 
 
-def all_gather(x: PyTree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> PyTree:
+def all_gather(x: T, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> T:
     """The values of a pytree at all positions of a named axis, stacked along `axis`.
 
     With `tiled` they are joined along the existing axis instead.
@@ -152,11 +154,11 @@ def all_gather(x: PyTree, axis_name: AxisName, *, axis: int = 0, tiled: bool = F
         return join_first(out, at) if tiled else out
 
     axis_size(axis_name)
-    return tree_map(gather, x)
+    return map_leaves(gather, x)
 
 
-def psum_scatter(x: PyTree, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
-                 ) -> PyTree:
+def psum_scatter(x: T, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
+                 ) -> T:
     """The sum over a named axis, of which position i gets part i along `scatter_dimension`.
 
     That dimension has the size of the named axis and is removed; with `tiled` it is divided into
@@ -195,10 +197,10 @@ def psum_scatter(x: PyTree, axis_name: AxisName, *, scatter_dimension: int = 0, 
                                        dimension=at)
         return reshape(leaf, (*leaf.shape[:at], *leaf.shape[at + 1:])) if len(steps) > 1 else leaf
 
-    return tree_map(scatter, x)
+    return map_leaves(scatter, x)
 
 
-def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> PyTree:
+def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """A pytree sent along a named axis by (source, destination) pairs; others receive zeros.
 
     Raises ArgumentError when a source or destination appears twice or is out of range.
@@ -215,7 +217,7 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
             raise ArgumentError(f"ppermute: the {label}s {ends} are not distinct positions of the "
                                 f"axis {axis_name!r} of size {size}.", where=user_source())
     (name,) = _one_step("ppermute", axis_name)
-    return tree_map(lambda leaf: ppermute_p.bind(_ready(leaf, axis_name), axis_name=name,
+    return map_leaves(lambda leaf: ppermute_p.bind(_ready(leaf, axis_name), axis_name=name,
                                                  perm=pairs), x)
 
 
@@ -229,13 +231,13 @@ def _one_step(what: str, axis_name: Any) -> list[Any]:
     return steps
 
 
-def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
+def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """A pytree permuted along a named axis: position i gets the value at perm[i]."""
     return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
 
 
-def all_to_all(x: PyTree, axis_name: AxisName, split_axis: int, concat_axis: int, *,
-               tiled: bool = False) -> PyTree:
+def all_to_all(x: T, axis_name: AxisName, split_axis: int, concat_axis: int, *,
+               tiled: bool = False) -> T:
     """Parts of a pytree exchanged along a named axis: position i gets part i of every position.
 
     The parts are along `split_axis`, which has the size of the named axis and goes, and those that
@@ -265,10 +267,10 @@ def all_to_all(x: PyTree, axis_name: AxisName, split_axis: int, concat_axis: int
         moved = all_to_all_p.bind(parts, axis_name=name, axis_size=size, split=split, concat=at)
         return join_first(moved, at) if tiled else moved
 
-    return tree_map(exchange, x)
+    return map_leaves(exchange, x)
 
 
-def pswapaxes(x: PyTree, axis_name: AxisName, axis: int) -> PyTree:
+def pswapaxes(x: T, axis_name: AxisName, axis: int) -> T:
     """A named axis exchanged with an axis of the same size.
 
     >>> import functrans as ft
@@ -279,7 +281,7 @@ def pswapaxes(x: PyTree, axis_name: AxisName, axis: int) -> PyTree:
     return all_to_all(x, axis_name, axis, axis)
 
 
-def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
+def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """The value of one position of a named axis, at all positions.
 
     >>> import functrans as ft
@@ -300,10 +302,10 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
         everything = all_gather_p.bind(x, axis_name=axis_name, axis_size=size, dimension=0)
         return index_in_dim(everything, source, 0, keepdims=False)
 
-    return tree_map(one, x)
+    return map_leaves(one, x)
 
 
-def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
+def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     """x itself, as what may differ between the devices along an axis of a mesh.
 
     Over axes of vmap nothing says whether values differ along them. `to` is "varying", "unreduced"
@@ -315,12 +317,12 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
     return pvary(x, axis_name) if to == "varying" else x
 
 
-def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
+def pvary(x: T, axis_name: AxisName) -> T:
     """x itself, as what may differ between the devices along axes of a mesh.
 
     The cotangents of all devices are added up where this is.
     """
-    return tree_map(lambda leaf: _ready(leaf, axis_name), x)
+    return map_leaves(lambda leaf: _ready(leaf, axis_name), x)
 
 
 def axis_index(axis_name: AxisName) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -27,6 +27,20 @@ from functrans.typing import PyTree
 T = TypeVar("T")
 
 __all__ = ["custom_root"]
+
+
+@overload
+def custom_root(f: Callable[[T], T], initial_guess: T,
+                solve: Callable[[Callable[[T], T], T], PyTree],
+                tangent_solve: Callable[[Callable[[T], T], T], T],
+                has_aux: Literal[False] = False) -> T: ...
+
+
+@overload
+def custom_root(f: Callable[[T], T], initial_guess: T,
+                solve: Callable[[Callable[[T], T], T], PyTree],
+                tangent_solve: Callable[[Callable[[T], T], T], T], *,
+                has_aux: Literal[True]) -> tuple[T, PyTree]: ...
 
 
 def custom_root(f: Callable[[T], T], initial_guess: T,

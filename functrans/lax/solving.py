@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import ShapeError, TreeMismatchError
@@ -20,6 +20,21 @@ from functrans.typing import PyTree
 T = TypeVar("T")
 
 __all__ = ["checked_result", "custom_linear_solve"]
+
+
+@overload
+def custom_linear_solve(matvec: Callable[[T], T], b: T,
+                        solve: Callable[[Callable[[T], T], T], PyTree],
+                        transpose_solve: Callable[[Callable[[T], T], T], PyTree] | None = None,
+                        symmetric: bool = False, has_aux: Literal[False] = False) -> T: ...
+
+
+@overload
+def custom_linear_solve(matvec: Callable[[T], T], b: T,
+                        solve: Callable[[Callable[[T], T], T], PyTree],
+                        transpose_solve: Callable[[Callable[[T], T], T], PyTree] | None = None,
+                        symmetric: bool = False, *, has_aux: Literal[True]
+                        ) -> tuple[T, PyTree]: ...
 
 
 def custom_linear_solve(matvec: Callable[[T], T], b: T,

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -25,11 +25,23 @@ from functrans.mutable.rebinding import Rebinding
 from functrans.numpy.namespace_info import namespace_in_use
 from functrans.transforms.flat import adopt_attributes, check_callable, name_of
 
+if TYPE_CHECKING:
+    from functrans._array_types import Decorator
+
 __all__ = ["numpy_code"]
 
+P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _methods.install()
+
+
+@overload
+def numpy_code(fun: Callable[P, Any], *, copy_args: bool = False) -> Callable[P, Any]: ...
+
+
+@overload
+def numpy_code(fun: None = None, *, copy_args: bool = False) -> Decorator: ...
 
 
 def numpy_code(fun: Callable[..., Any] | None = None, *,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import functrans.numpy as fnp
 from functrans import lax, random
@@ -21,6 +21,7 @@ from functrans.typing import Array, ArrayLike, DTypeLike, PyTree
 
 __all__ = ["LSTMState", "gru_cell", "init_cell", "lstm_cell", "rnn_cell", "run_cell"]
 
+T = TypeVar("T")
 Params = Mapping[str, ArrayLike]
 Cell = Callable[[Params, PyTree, Array], tuple[PyTree, Array]]
 
@@ -120,8 +121,8 @@ def gru_cell(params: Params, state: ArrayLike, x: ArrayLike) -> tuple[Array, Arr
     return out, out
 
 
-def run_cell(cell: Cell, params: Params, state: PyTree, xs: ArrayLike, *,
-             reverse: bool = False) -> tuple[PyTree, Array]:
+def run_cell(cell: Cell, params: Params, state: T, xs: ArrayLike, *,
+             reverse: bool = False) -> tuple[T, Array]:
     """The last state and the outputs of a cell over a sequence, whose first axis is time.
 
     >>> import functrans as ft, functrans.numpy as jnp

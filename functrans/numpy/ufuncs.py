@@ -73,7 +73,7 @@ def unary(
             return op(x)
         return integer(x) if integer is not None else op(promote_inexact(name, x)[0])
 
-    return ufunc_like(name, doc, fallback, fast, fast_kinds or kinds)
+    return cast_type("UnaryUfunc", ufunc_like(name, doc, fallback, fast, fast_kinds or kinds))
 
 
 def binary(

@@ -178,7 +178,7 @@ def piecewise_constant_schedule(init_value: float,
         raise ArgumentError(f"scales must not be negative, got {scales}.", where=user_source())
 
     def value(count: Any) -> Number:
-        found: Any = fnp.asarray(init_value, float)
+        found = fnp.asarray(init_value, float)
         for boundary, scale in sorted(scales.items()):
             found = found * fnp.where(count >= boundary, scale, 1.0)
         return found
@@ -199,7 +199,7 @@ def piecewise_interpolate_schedule(interpolate_type: str, init_value: float,
         values.append(values[-1] * scale)
 
     def value(count: Any) -> Number:
-        found: Any = fnp.asarray(values[-1], float)
+        found = fnp.asarray(values[-1], float)
         for k in range(len(bounds) - 2, -1, -1):
             t = (count - bounds[k]) / max(bounds[k + 1] - bounds[k], 1)
             t = t if interpolate_type == "linear" else (1 - fnp.cos(math.pi * t)) / 2

@@ -8,22 +8,38 @@ states and transformations of either library do for the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
 
 import functrans.numpy as fnp
 from functrans import tree
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
+from functrans.core.tree import map_leaves
 from functrans.typing import Array, PyTree
 
 __all__ = ["EmptyState", "GradientTransformation", "MaskedNode", "MaskedState", "Number",
            "PartitionState", "Schedule", "apply_updates", "chain", "global_norm", "identity",
            "incremental_update", "masked", "needs_params", "partition", "set_to_zero", "stateless"]
 
-Number: TypeAlias = Any
-"""A number of Python's or NumPy's, or a scalar array."""
-Schedule: TypeAlias = Callable[[Any], Any]
+T = TypeVar("T")
+
+Number: TypeAlias = Array | np.ndarray | float
+"""A number of Python's, or a scalar array."""
+Schedule: TypeAlias = Callable[[Any], Number]
 """A number as a function of how many updates there were."""
+
+
+OptState: TypeAlias = PyTree
+"""The state of a transformation: what its `init` returned, or its last `update`."""
+
+
+class Update(Protocol):
+    """What turns updates into others of the same structure."""
+
+    def __call__(self, updates: T, state: OptState, params: PyTree = None,
+                 **extra: Any) -> tuple[T, OptState]: ...
 
 
 class GradientTransformation(NamedTuple):
@@ -39,8 +55,8 @@ class GradientTransformation(NamedTuple):
     [-0.5, -0.5]
     """
 
-    init: Callable[[PyTree], Any]
-    update: Callable[..., tuple[PyTree, Any]]
+    init: Callable[[PyTree], OptState]
+    update: Update
 
 
 class EmptyState(NamedTuple):
@@ -206,7 +222,7 @@ def partition(transforms: Mapping[Hashable, GradientTransformation],
 # --------------------------------------------------------------------------- trees of numbers
 
 
-def apply_updates(params: PyTree, updates: PyTree) -> PyTree:
+def apply_updates(params: T, updates: PyTree) -> T:
     """params + updates, in the dtypes of the parameters; None stays None.
 
     >>> import functrans as ft
@@ -219,17 +235,17 @@ def apply_updates(params: PyTree, updates: PyTree) -> PyTree:
         p = fnp.asarray(p)
         return (p + u).astype(p.dtype)
 
-    return tree.map(add, params, updates, is_leaf=lambda x: x is None)
+    return map_leaves(add, params, updates, is_leaf=lambda x: x is None)
 
 
-def incremental_update(new_tensors: PyTree, old_tensors: PyTree, step_size: Number) -> PyTree:
+def incremental_update(new_tensors: T, old_tensors: T, step_size: Number) -> T:
     """old + step_size (new - old), as averages of parameters are kept.
 
     >>> import functrans as ft
     >>> ft.optim.incremental_update(ft.numpy.ones(1), ft.numpy.zeros(1), 0.25).tolist()
     [0.25]
     """
-    return tree.map(lambda new, old: step_size * new + (1 - step_size) * old, new_tensors,
+    return map_leaves(lambda new, old: step_size * new + (1 - step_size) * old, new_tensors,
                     old_tensors)
 
 

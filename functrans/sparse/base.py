@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.transforms.vmap import vmap
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError",
            "SparseEfficiencyWarning"]
@@ -131,11 +131,18 @@ class JAXSparse(ABC):
     def __getitem__(self, index: Any) -> Any:
         return OPERATIONS["getitem"](self, index)
 
+    @overload
+    def __matmul__(self, other: ArrayLike) -> Array: ...
+
+    @overload
+    def __matmul__(self, other: JAXSparse) -> JAXSparse: ...
+
     def __matmul__(self, other: Any) -> Any:
         return OPERATIONS["matmul"](self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return OPERATIONS["matmul"](other, self)
+    def __rmatmul__(self, other: ArrayLike) -> Array:
+        product: Array = OPERATIONS["matmul"](other, self)
+        return product
 
     def __add__(self, other: Any) -> Any:
         return OPERATIONS["add"](self, other)

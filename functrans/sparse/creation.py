@@ -15,7 +15,7 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import shape_tuple
-from functrans.sparse.base import per_lane, vectors
+from functrans.sparse.base import JAXSparse, per_lane, vectors
 from functrans.sparse.bcoo import BCOO
 from functrans.sparse.bcsr import BCSR
 from functrans.sparse.formats import COO, CSC, CSR
@@ -24,7 +24,7 @@ from functrans.typing import Array
 __all__ = ["empty", "eye", "random_bcoo"]
 
 
-def _formatted(mat: BCOO, name: str, sparse_format: str) -> Any:
+def _formatted(mat: BCOO, name: str, sparse_format: str) -> JAXSparse:
     if sparse_format == "bcoo":
         return mat
     if sparse_format == "bcsr":
@@ -41,7 +41,7 @@ def _formatted(mat: BCOO, name: str, sparse_format: str) -> Any:
 
 def empty(shape: Sequence[Any], dtype: Any = None, index_dtype: Any = "int32",
           sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0,
-          nse: int = 0) -> Any:
+          nse: int = 0) -> JAXSparse:
     """A sparse array of zeros, with room for `nse` elements.
 
     >>> from functrans.experimental import sparse
@@ -63,7 +63,7 @@ def empty(shape: Sequence[Any], dtype: Any = None, index_dtype: Any = "int32",
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
-        sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0) -> Any:
+        sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0) -> JAXSparse:
     """The N x M matrix with ones on diagonal `k`.
 
     >>> from functrans.experimental import sparse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec
 
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
@@ -14,6 +14,8 @@ from functrans.sparse.base import JAXSparse, per_lane
 from functrans.transforms import derivatives
 
 __all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
+P = ParamSpec("P")
 
 
 def _is_sparse(x: Any) -> bool:
@@ -63,8 +65,8 @@ def _transformed(name: str, transform: Callable[..., Any], fun: Callable[..., An
     return derivative
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[Any] = 0,
-                   has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
+def value_and_grad(fun: Callable[P, Any], argnums: int | Sequence[Any] = 0,
+                   has_aux: bool = False, **kwargs: Any) -> Callable[P, Any]:
     """`functrans.value_and_grad` in the stored values of sparse arguments.
 
     The gradient in a sparse argument is a sparse array of its places. Errors as there.
@@ -90,8 +92,8 @@ def _selected(argnums: Any, found: list[Any]) -> Any:
     return tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
 
 
-def grad(fun: Callable[..., Any], argnums: int | Sequence[Any] = 0, has_aux: bool = False,
-         **kwargs: Any) -> Callable[..., Any]:
+def grad(fun: Callable[P, Any], argnums: int | Sequence[Any] = 0, has_aux: bool = False,
+         **kwargs: Any) -> Callable[P, Any]:
     """`functrans.grad` in the stored values of sparse arguments; see `value_and_grad`.
 
     >>> import functrans.numpy as jnp
@@ -126,8 +128,8 @@ def _jacobian(name: str, transform: Callable[..., Any], fun: Callable[..., Any],
     return jacobian_fun
 
 
-def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[Any] = 0, has_aux: bool = False,
-           **kwargs: Any) -> Callable[..., Any]:
+def jacfwd(fun: Callable[P, Any], argnums: int | Sequence[Any] = 0, has_aux: bool = False,
+           **kwargs: Any) -> Callable[P, Any]:
     """`functrans.jacfwd` in the stored values of sparse arguments, for dense results.
 
     The axes of the result are batch axes of the sparse Jacobian.
@@ -140,8 +142,8 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[Any] = 0, has_aux: b
     return _jacobian("jacfwd", derivatives.jacfwd, fun, argnums, has_aux, kwargs)
 
 
-def jacrev(fun: Callable[..., Any], argnums: int | Sequence[Any] = 0, has_aux: bool = False,
-           **kwargs: Any) -> Callable[..., Any]:
+def jacrev(fun: Callable[P, Any], argnums: int | Sequence[Any] = 0, has_aux: bool = False,
+           **kwargs: Any) -> Callable[P, Any]:
     """`functrans.jacrev` in the stored values of sparse arguments; see `jacfwd`.
 
     >>> import functrans.numpy as jnp

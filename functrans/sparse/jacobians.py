@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from functrans.transforms.staged import make_jaxpr
 from functrans.transforms.vmap import vmap
 
 __all__ = ["jacobian_sparsity", "sparse_hessian", "sparse_jacobian"]
+
+P = ParamSpec("P")
 
 NDArray = np.ndarray[Any, Any]
 
@@ -237,8 +239,8 @@ def _transformed(name: str, fun: Callable[..., Any], argnums: int, sparse_format
     return transformed
 
 
-def sparse_jacobian(fun: Callable[..., Any], pattern: Any = None, *, argnums: int = 0,
-                    mode: str = "auto", sparse_format: str = "bcoo") -> Callable[..., Any]:
+def sparse_jacobian(fun: Callable[P, Any], pattern: Any = None, *, argnums: int = 0,
+                    mode: str = "auto", sparse_format: str = "bcoo") -> Callable[P, Any]:
     """The Jacobian of `fun`, an array of an array, as a sparse array of the places it needs.
 
     The places are found in the program of `fun`, for all values of its arguments, or given by
@@ -261,8 +263,8 @@ def sparse_jacobian(fun: Callable[..., Any], pattern: Any = None, *, argnums: in
                         lambda f, args, place: _jacobian_plan(f, args, place, pattern, mode))
 
 
-def sparse_hessian(fun: Callable[..., Any], *, argnums: int = 0,
-                   sparse_format: str = "bcoo") -> Callable[..., Any]:
+def sparse_hessian(fun: Callable[P, Any], *, argnums: int = 0,
+                   sparse_format: str = "bcoo") -> Callable[P, Any]:
     """The Hessian of a real function of an array, as a sparse array of the places it needs.
 
     As `sparse_jacobian` of the gradient, by a star colouring, which uses that it is symmetric.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -48,6 +48,8 @@ from functrans.typing import Array
 
 __all__ = ["sparsify", "todense"]
 
+P = ParamSpec("P")
+
 DENSE_HERE = "functrans.sparse.todense"
 NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 Rule = Callable[..., Any]
@@ -65,7 +67,7 @@ def todense(x: Any) -> Array:
     return checkpoint_name(fnp.asarray(x), DENSE_HERE)
 
 
-def sparsify(f: Callable[..., Any]) -> Callable[..., Any]:
+def sparsify(f: Callable[P, Any]) -> Callable[P, Any]:
     """`f` on sparse arguments where it is written for dense arrays.
 
     Its program is run on the stored elements. Results are sparse where an operation keeps zeros,
@@ -78,7 +80,9 @@ def sparsify(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> f(sparse.eye(2), jnp.ones(2)).round(3).tolist()
     [0.841, 0.841]
     """
-    @wraps(f)
+    function: Callable[..., Any] = f
+
+    @wraps(function)
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, JAXSparse))
         dense = [k for k, x in enumerate(leaves) if isinstance(x, (JAXSparse, *ARRAYS, *NUMBERS))]
@@ -88,7 +92,7 @@ def sparsify(f: Callable[..., Any]) -> Callable[..., Any]:
             for k, x in zip(dense, arrays, strict=True):
                 filled[k] = x
             positional, named = tree_unflatten(tree, filled)
-            return f(*positional, **named)
+            return function(*positional, **named)
 
         given = [ShapeDtypeStruct(leaves[k].shape, leaves[k].dtype)
                  if isinstance(leaves[k], JAXSparse) else leaves[k] for k in dense]

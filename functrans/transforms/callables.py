@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array
@@ -19,10 +19,11 @@ from functrans.transforms.reverse import vjp
 from functrans.transforms.staged import closure_convert
 
 if TYPE_CHECKING:
-    from functrans.typing import ArrayLike
+    from functrans.typing import ArrayLike, PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Aux = TypeVar("Aux")
 
 __all__ = ["custom_gradient", "ensure_compile_time_eval", "fwd_and_bwd", "named_call", "typeof"]
 
@@ -45,7 +46,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     return call
 
 
-def custom_gradient(fun: Callable[..., tuple[R, Callable[..., Any]]]) -> Callable[..., R]:
+def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
     """The function of the first result of `fun`, whose second is its rule for the backward pass.
 
     `fun(*args)` returns (out, rule), and rule(cotangent of out) the cotangents of the arguments: a
@@ -60,14 +61,16 @@ def custom_gradient(fun: Callable[..., tuple[R, Callable[..., Any]]]) -> Callabl
     1.0
     """
     check_callable(fun, "custom_gradient")
+    function: Callable[..., Any] = fun
 
     def run(args: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
-        pair = fun(*args)
+        pair: Any = function(*args)
         if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
             raise CustomRuleError(f"custom_gradient: {name_of(fun)} returned no pair of a value "
                                   "and a function.", where=user_source(),
                                   fix="return out, lambda ct: (ct * x,)")
-        return pair
+        value, rule = pair
+        return value, rule
 
     @custom_vjp
     def first(*args: Any) -> Any:
@@ -89,7 +92,8 @@ def custom_gradient(fun: Callable[..., tuple[R, Callable[..., Any]]]) -> Callabl
     def call(*args: Any) -> Any:
         return first(*args)
 
-    return call
+    same: Callable[..., Any] = call
+    return same
 
 
 class _Rule:
@@ -101,6 +105,19 @@ class _Rule:
     def __call__(self, ct: Any, *values: Any) -> tuple[Any, ...]:
         cts = self.rule(ct, *values)
         return cts if isinstance(cts, tuple) else (cts,) if self.count == 1 else tuple(cts)
+
+
+@overload
+def fwd_and_bwd(  # type: ignore[overload-overlap]
+        fun: Callable[P, R], argnums: int | Sequence[int], has_aux: Literal[False] = False,
+        jitted: bool = True) -> tuple[Callable[P, tuple[R, PyTree]],
+                                      Callable[[PyTree, PyTree], PyTree]]: ...
+
+
+@overload
+def fwd_and_bwd(fun: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: bool,
+                jitted: bool = True) -> tuple[Callable[P, tuple[R, PyTree, Aux]],
+                                              Callable[[PyTree, PyTree], PyTree]]: ...
 
 
 def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False,

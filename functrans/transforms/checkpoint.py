@@ -7,8 +7,9 @@ Source: Griewank and Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), one le
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
@@ -29,6 +30,9 @@ from functrans.transforms.linearize import LinearizeTrace, LinearMap
 from functrans.transforms.program_call import ProgramCall
 from functrans.transforms.static import StaticArguments
 from functrans.transforms.tangents import tangent_aval
+
+if TYPE_CHECKING:
+    from functrans._array_types import SameDecorator
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -152,9 +156,21 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
     return [read(v) for v in jaxpr.outvars]
 
 
+@overload
 def checkpoint(fun: Callable[P, R], *, prevent_cse: bool = True,
                policy: Policy | None = None, static_argnums: int | Sequence[int] = (),
-               static_argnames: str | Sequence[str] = ()) -> Callable[P, R]:
+               static_argnames: str | Sequence[str] = ()) -> Callable[P, R]: ...
+
+
+@overload
+def checkpoint(fun: None = None, *, prevent_cse: bool = True,
+               policy: Policy | None = None, static_argnums: int | Sequence[int] = (),
+               static_argnames: str | Sequence[str] = ()) -> SameDecorator: ...
+
+
+def checkpoint(fun: Callable[..., Any] | None = None, *, prevent_cse: bool = True,
+               policy: Policy | None = None, static_argnums: int | Sequence[int] = (),
+               static_argnames: str | Sequence[str] = ()) -> Callable[..., Any]:
     """`fun`, but its inner values are recomputed in the backward pass instead of being kept.
 
     Arguments named by `static_argnums` or `static_argnames` are Python values of any kind.
@@ -162,12 +178,15 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool = True,
 
     `policy(primitive, *avals, **params) -> bool` says of which operations the results are kept all
     the same (see `functrans.checkpoint_policies`); `prevent_cse` keeps compilers from merging the
-    recomputation with the first computation.
+    recomputation with the first computation. Without `fun`, returns a decorator.
 
     >>> import functrans as ft
     >>> float(ft.grad(ft.checkpoint(lambda x: ft.numpy.sin(ft.numpy.sin(x))))(0.0))
     1.0
     """
+    if fun is None:
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
+                                 static_argnums=static_argnums, static_argnames=static_argnames)
     check_callable(fun, "checkpoint")
     known = StaticArguments.of(fun, static_argnums, static_argnames, "checkpoint")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.linearize import apply_rule
 from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero, tangent_aval
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 __all__ = ["custom_jvp"]
@@ -62,7 +63,7 @@ class JVPRuleCall(CustomCall):
     __slots__ = ("name", "owner", "rule", "symbolic_zeros")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], rule: Callable[..., Sequence[Any]],
-                 name: str, owner: custom_jvp[Any], user_values: Sequence[Any],
+                 name: str, owner: custom_jvp[..., Any], user_values: Sequence[Any],
                  symbolic_zeros: bool = False) -> None:
         super().__init__(fun, user_values)
         self.owner = owner
@@ -225,7 +226,7 @@ def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[An
 custom_jvp_call_p = CustomJVPPrimitive()
 
 
-class custom_jvp(WithRules, Generic[R]):  # a decorator, named as in JAX
+class custom_jvp(WithRules[P, R]):  # a decorator, named as in JAX
     """A function whose derivative is given by `defjvp` or `defjvps` instead of being derived.
 
     Arguments at `nondiff_argnums` are passed to the rule first, and need not be arrays.
@@ -244,7 +245,7 @@ class custom_jvp(WithRules, Generic[R]):  # a decorator, named as in JAX
     1.0
     """
 
-    def __init__(self, fun: Callable[..., R], nondiff_argnums: int | Sequence[int] = (),
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (),
                  nondiff_argnames: str | Sequence[str] = ()) -> None:
         check_callable(fun, "custom_jvp")
         functools.update_wrapper(self, fun)  # before our own attributes
@@ -266,7 +267,8 @@ class custom_jvp(WithRules, Generic[R]):  # a decorator, named as in JAX
             raise CustomRuleError("defjvps does not work with nondiff_argnums.", fix="use defjvp")
 
         def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-            out = self(*primals)
+            function: Callable[..., Any] = self
+            out = function(*primals)
             terms = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True)
                      if rule is not None]
             total = functools.reduce(plus, terms) if terms else instantiate(None, out)
@@ -278,22 +280,19 @@ class custom_jvp(WithRules, Generic[R]):  # a decorator, named as in JAX
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
         return (self.fun,) if self.jvp is None else (self.fun, self.jvp)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
     @public
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise CustomRuleError(f"the custom_jvp function {name_of(self.fun)} has no rule.",
                                   fix="@f.defjvp\n"
                                       "def rule(primals, tangents): return out, tangent_out")
-        args = bind_arguments(self.fun, args, kwargs)
-        fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
-        leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
+        given = bind_arguments(self.fun, args, kwargs)
+        fixed = {i % len(given): given[i % len(given)] for i in self.nondiff_argnums}
+        leaves, tree = flatten_args([a for i, a in enumerate(given) if i not in fixed],
                                     name_of(self.fun))
         leaves = alike(leaves)
         rule_args = [fixed[i] for i in sorted(fixed)]
-        flat = FlatFunction(_filled_in(self.fun, fixed, len(args)), tree, {}, "custom_jvp")
+        flat = FlatFunction(_filled_in(self.fun, fixed, len(given)), tree, {}, "custom_jvp")
         rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))
         outs = JVPRuleCall(flat, rule, name_of(self.fun), self,
                            (*self.user_functions, *rule_args),

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,7 @@ from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 __all__ = ["CustomVJPPrimal", "custom_vjp"]
@@ -147,7 +148,7 @@ class VJPRuleCall(CustomCall):
     __slots__ = ("backward", "forward", "name", "owner")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], forward: Callable[..., Sequence[Any]],
-                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp[Any],
+                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp[..., Any],
                  user_values: Sequence[Any]) -> None:
         super().__init__(fun, user_values)
         self.owner = owner
@@ -421,7 +422,7 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
 custom_vjp_call_p = CustomVJPPrimitive()
 
 
-class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
+class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
     """A function whose reverse-mode derivative is given by `defvjp` instead of being derived.
 
     `fwd(*args) -> (out, residuals)` and `bwd(*nondiff, residuals, ct) -> cotangents`, a tuple with
@@ -438,7 +439,7 @@ class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
     1.0
     """
 
-    def __init__(self, fun: Callable[..., R], nondiff_argnums: int | Sequence[int] = (),
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (),
                  nondiff_argnames: str | Sequence[str] = ()) -> None:
         check_callable(fun, "custom_vjp")
         functools.update_wrapper(self, fun)  # before our own attributes
@@ -463,21 +464,18 @@ class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
         return tuple(f for f in (self.fun, self.fwd, self.bwd) if f is not None)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
     @public
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"the custom_vjp function {name_of(self.fun)} has no rules.",
                                   fix="f.defvjp(fwd, bwd), with fwd(*args) -> (out, residuals) and "
                                       "bwd(residuals, ct) -> a tuple of cotangents")
-        args = bind_arguments(self.fun, args, kwargs)
-        fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
-        leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
+        given = bind_arguments(self.fun, args, kwargs)
+        fixed = {i % len(given): given[i % len(given)] for i in self.nondiff_argnums}
+        leaves, tree = flatten_args([a for i, a in enumerate(given) if i not in fixed],
                                     name_of(self.fun))
         leaves = alike(leaves)
-        rules = _FlatRules(self, fixed, len(args), tree, [get_aval(x) for x in leaves])
+        rules = _FlatRules(self, fixed, len(given), tree, [get_aval(x) for x in leaves])
         call = VJPRuleCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
                            (*self.user_functions, *fixed.values()))
         outs = call.apply(get_trace(), leaves)
@@ -488,7 +486,7 @@ class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
 class _FlatRules:
     """A user's forward and backward rules on lists of leaves, with their results checked."""
 
-    def __init__(self, owner: custom_vjp[Any], fixed: dict[int, Any], count: int, tree: Any,
+    def __init__(self, owner: custom_vjp[..., Any], fixed: dict[int, Any], count: int, tree: Any,
                  avals: list[ShapedArray]) -> None:
         self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
         self.avals = avals

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
@@ -29,6 +29,7 @@ from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.program_call import ProgramCall
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 __all__ = ["custom_vmap", "custom_vmap_call_p"]
@@ -130,7 +131,7 @@ def _closes_over_mapped(name: str) -> CustomRuleError:
         fix="pass the value as an argument")
 
 
-class custom_vmap(WithRules, Generic[R]):  # a decorator, named as in JAX
+class custom_vmap(WithRules[P, R]):  # a decorator, named as in JAX
     """A function that `vmap` computes by the rule given by `def_vmap`, instead of mapping it.
 
     `rule(axis_size, in_batched, *args)` gets the mapped arguments with the mapped axis in front,
@@ -152,7 +153,7 @@ class custom_vmap(WithRules, Generic[R]):  # a decorator, named as in JAX
     Array([1, 2, 3], dtype=int32)
     """
 
-    def __init__(self, fun: Callable[..., R]) -> None:
+    def __init__(self, fun: Callable[P, R]) -> None:
         check_callable(fun, "custom_vmap")
         functools.update_wrapper(self, fun)  # before our own attributes
         self.fun = fun
@@ -168,18 +169,15 @@ class custom_vmap(WithRules, Generic[R]):  # a decorator, named as in JAX
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
         return (self.fun,) if self.vmap_rule is None else (self.fun, self.vmap_rule)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
     @public
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.vmap_rule is None:
             raise CustomRuleError(f"the custom_vmap function {name_of(self.fun)} has no rule.",
                                   fix="@f.def_vmap\n"
                                       "def rule(axis_size, in_batched, *args): "
                                       "return out, out_batched")
-        args = bind_arguments(self.fun, args, kwargs)
-        leaves, tree = flatten_args(list(args), name_of(self.fun))
+        given = bind_arguments(self.fun, args, kwargs)
+        leaves, tree = flatten_args(list(given), name_of(self.fun))
         flat = FlatFunction(self.fun, tree, {}, "custom_vmap")
         rule = _BatchingRule(self.vmap_rule, tree, flat)
         call = VmapRuleCall(flat, rule, name_of(self.fun), self.user_functions)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -33,25 +34,61 @@ from functrans.transforms.reverse import float0_zeros, vjp
 from functrans.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from functrans.typing import PyTree
+    from functrans._array_types import Decorator, Derivative, OfOneArray, ValueDecorator
+    from functrans.typing import Array, ArrayLike, PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A", bound=Any)  # of the first argument, and so of the gradient in it
+Aux = TypeVar("Aux")
 
 __all__ = ["grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
 
 ArgNums = int | Sequence[int]
 
 
-def value_and_grad(fun: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False,
+# the first is what mypy takes for functools.partial(value_and_grad, ...)
+@overload
+def value_and_grad(fun: Callable[P, R], argnums: Sequence[int], has_aux: bool = False,
                    holomorphic: bool = False, allow_int: bool = False
-                   ) -> Callable[P, tuple[R, PyTree]]:
+                   ) -> Callable[P, tuple[R, PyTree]]: ...
+
+
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]
+        fun: OfOneArray, argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+        holomorphic: bool = False, allow_int: bool = False
+        ) -> Callable[[ArrayLike], tuple[Array, Array]]: ...
+
+
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]
+        fun: Callable[Concatenate[A, P], R], argnums: Literal[0] = 0, has_aux: bool = False,
+        holomorphic: bool = False, allow_int: bool = False
+        ) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
+
+
+@overload
+def value_and_grad(fun: Callable[P, R], argnums: int, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False
+                   ) -> Callable[P, tuple[R, PyTree]]: ...
+
+
+@overload
+def value_and_grad(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False) -> ValueDecorator: ...
+
+
+def value_and_grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0,
+                   has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+                   ) -> Callable[..., Any]:
     """The function that returns `fun`'s value and its gradient in the arguments `argnums`.
 
     `fun` returns one real scalar (or a pair of it and anything, with `has_aux`). The gradient has
     the structure, shapes and dtypes of the argument, or is a tuple of such for a tuple `argnums`.
     For complex arguments it is the conjugate of the steepest-ascent direction, as in JAX;
     `holomorphic` asks for the complex derivative. With `allow_int` integer leaves get float0 zeros.
+    Without `fun`, returns a decorator.
     Raises NonScalarGradError, IntegerGradError or NonArrayError.
 
     >>> import functrans as ft
@@ -59,6 +96,9 @@ def value_and_grad(fun: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = Fa
     >>> float(value), gradient.tolist()
     (10.0, [2.0, 6.0])
     """
+    if fun is None:
+        return functools.partial(value_and_grad, argnums=argnums, has_aux=has_aux,
+                                 holomorphic=holomorphic, allow_int=allow_int)
     check_callable(fun, "value_and_grad")
 
     @wraps(fun, "value_and_grad")
@@ -70,8 +110,41 @@ def value_and_grad(fun: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = Fa
     return value_and_grad_fun
 
 
-def grad(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
-         holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]:
+# the order is that of value_and_grad
+@overload
+def grad(fun: Callable[P, Any], argnums: Sequence[int], has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]: ...
+
+
+@overload
+def grad(fun: OfOneArray, argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[[ArrayLike], Array]: ...
+
+
+@overload
+def grad(fun: Callable[Concatenate[A, P], Any], argnums: Literal[0] = 0,
+         has_aux: Literal[False] = False, holomorphic: bool = False, allow_int: bool = False
+         ) -> Callable[Concatenate[A, P], A]: ...
+
+
+@overload
+def grad(fun: Callable[Concatenate[A, P], tuple[Any, Aux]], argnums: Literal[0] = 0, *,
+         has_aux: Literal[True], holomorphic: bool = False, allow_int: bool = False
+         ) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
+
+
+@overload
+def grad(fun: Callable[P, Any], argnums: int, has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]: ...
+
+
+@overload
+def grad(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Decorator: ...
+
+
+def grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[..., PyTree]:
     """The function that returns the gradient of `fun` in the arguments `argnums`.
 
     Arguments and errors as in `value_and_grad`; with `has_aux` it returns (gradient, aux).
@@ -80,6 +153,9 @@ def grad(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
     >>> float(ft.grad(ft.grad(ft.numpy.sin))(0.0))
     -0.0
     """
+    if fun is None:
+        return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic,
+                                 allow_int=allow_int)
     check_callable(fun, "grad")
 
     @wraps(fun, "grad")
@@ -184,8 +260,24 @@ def _tree_text(tree: Any) -> str:
     return text.removesuffix(")") if text.count(")") > text.count("(") else text
 
 
+@overload
+def jacfwd(fun: Callable[Concatenate[A, P], Array], argnums: Literal[0] = 0,
+           has_aux: Literal[False] = False, holomorphic: bool = False
+           ) -> Derivative[Concatenate[A, P], A]: ...
+
+
+@overload
 def jacfwd(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
-           holomorphic: bool = False) -> Callable[P, PyTree]:
+           holomorphic: bool = False) -> Derivative[P, PyTree]: ...
+
+
+@overload
+def jacfwd(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Decorator: ...
+
+
+def jacfwd(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Callable[..., PyTree]:
     """The Jacobian of `fun` by forward mode, one pass per input element, all at once by vmap.
 
     The result has the structure of the output; each leaf holds the structure of the argument with
@@ -195,6 +287,8 @@ def jacfwd(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
     >>> ft.jacfwd(lambda x: x ** 2)(ft.numpy.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    if fun is None:
+        return functools.partial(jacfwd, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic)
     check_callable(fun, "jacfwd")
 
     @wraps(fun, "jacfwd")
@@ -228,8 +322,24 @@ def jacfwd(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
     return jacfwd_fun
 
 
+@overload
+def jacrev(fun: Callable[Concatenate[A, P], Array], argnums: Literal[0] = 0,
+           has_aux: Literal[False] = False, holomorphic: bool = False, allow_int: bool = False
+           ) -> Derivative[Concatenate[A, P], A]: ...
+
+
+@overload
 def jacrev(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
-           holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]:
+           holomorphic: bool = False, allow_int: bool = False) -> Derivative[P, PyTree]: ...
+
+
+@overload
+def jacrev(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False, allow_int: bool = False) -> Decorator: ...
+
+
+def jacrev(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False, allow_int: bool = False) -> Callable[..., PyTree]:
     """The Jacobian of `fun` by reverse mode, one pass per output element, all at once by vmap.
 
     Structure and shapes as in `jacfwd`. Use it for fewer outputs than inputs.
@@ -238,6 +348,9 @@ def jacrev(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
     >>> ft.jacrev(lambda x: x[0] * x)(ft.numpy.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [2.0, 1.0]]
     """
+    if fun is None:
+        return functools.partial(jacrev, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic,
+                                 allow_int=allow_int)
     check_callable(fun, "jacrev")
 
     @wraps(fun, "jacrev")
@@ -284,16 +397,38 @@ def _check_row(aval: Any, holomorphic: bool) -> None:
 jacobian = jacrev
 
 
+@overload
 def hessian(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
-            holomorphic: bool = False) -> Callable[P, PyTree]:
+            holomorphic: bool = False) -> Callable[P, PyTree]: ...
+
+
+@overload
+def hessian(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Decorator: ...
+
+
+def hessian(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Callable[..., PyTree]:
     """The matrix of second derivatives of `fun`: forward over reverse mode.
 
     >>> import functrans as ft
     >>> ft.hessian(lambda x: x[0] ** 2 * x[1])(ft.numpy.array([1.0, 2.0])).tolist()
     [[4.0, 2.0], [2.0, 0.0]]
     """
+    if fun is None:
+        return functools.partial(hessian, argnums=argnums, has_aux=has_aux,
+                                 holomorphic=holomorphic)
     return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums,
                   has_aux=has_aux, holomorphic=holomorphic)
+
+
+@overload
+def hvp(fun: Callable[..., Any], primals: tuple[A], tangents: Sequence[PyTree]) -> A: ...
+
+
+@overload
+def hvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree]
+        ) -> PyTree: ...
 
 
 def hvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> PyTree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 A = TypeVar("A")
+Primals = TypeVarTuple("Primals")  # whose types the cotangents have
 
 __all__ = ["JVP", "VJP", "float0_zeros", "linear_transpose", "linearize", "vjp"]
 
@@ -138,16 +139,17 @@ def fitting_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -
 
 
 @overload
-def vjp(fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
-        ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
+def vjp(fun: Callable[..., R], *primals: *Primals, has_aux: Literal[False] = False
+        ) -> tuple[R, Callable[[PyTree], tuple[*Primals]]]: ...
 
 
 @overload
-def vjp(fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Literal[True]
-        ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], A]: ...
+def vjp(fun: Callable[..., tuple[R, A]], *primals: *Primals, has_aux: Literal[True]
+        ) -> tuple[R, Callable[[PyTree], tuple[*Primals]], A]: ...
 
 
-def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
+def vjp(  # type: ignore[misc]  # mypy: that PyTree is any type
+        fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """The value of `fun` at `primals` and the function that pulls cotangents back.
 
     Returns (out, vjp_fun), and the auxiliary output with `has_aux`. `vjp_fun` takes one cotangent

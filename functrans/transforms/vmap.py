@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from functrans.transforms.flat import (
 )
 
 if TYPE_CHECKING:
+    from functrans._array_types import SameDecorator
     from functrans.typing import AxisName, PyTree
 
 P = ParamSpec("P")
@@ -46,9 +48,21 @@ R = TypeVar("R")
 __all__ = ["vmap"]
 
 
+@overload
 def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
          axis_name: AxisName | None = None, axis_size: int | None = None, *,
-         chunk_size: int | str | None = None) -> Callable[P, R]:
+         chunk_size: int | str | None = None) -> Callable[P, R]: ...
+
+
+@overload
+def vmap(fun: None = None, *, in_axes: PyTree = 0, out_axes: PyTree = 0,
+         axis_name: AxisName | None = None, axis_size: int | None = None,
+         chunk_size: int | str | None = None) -> SameDecorator: ...
+
+
+def vmap(fun: Callable[..., Any] | None = None, in_axes: PyTree = 0, out_axes: PyTree = 0,
+         axis_name: AxisName | None = None, axis_size: int | None = None, *,
+         chunk_size: int | str | None = None) -> Callable[..., Any]:
     """The function that applies `fun` to every element along an axis of its arguments, at once.
 
     `in_axes` and `out_axes` are ints, None (not mapped), or pytrees of these that are prefixes of
@@ -57,13 +71,16 @@ def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
     maps that many elements at a time, which bounds memory, also of a gradient through the result.
     With `chunk_size="auto"` as many as fit: in a compiled function the `memory_limit` of `jit`, or
     half of the memory that is free, decides, for the program as a whole; elsewhere an estimate of
-    what the function needs does.
+    what the function needs does. Without `fun`, returns a decorator.
     Raises AxisSizeError where sizes differ, TreeMismatchError where `in_axes` does not fit.
 
     >>> import functrans as ft
     >>> ft.vmap(lambda x, y: x @ y, in_axes=(0, None))(ft.numpy.eye(2), ft.numpy.ones(2)).tolist()
     [1.0, 1.0]
     """
+    if fun is None:
+        return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name,
+                                 axis_size=axis_size, chunk_size=chunk_size)
     check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

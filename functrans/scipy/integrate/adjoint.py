@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from functrans import numpy as fnp
 from functrans.core import dtypes
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
-from functrans.core.tree import tree_flatten, tree_map, tree_unflatten
+from functrans.core.tree import map_leaves, tree_flatten, tree_unflatten
 from functrans.flatten_util import ravel_pytree
 from functrans.scipy.integrate.steps import Tolerance, solve
 from functrans.scipy.integrate.tableaus import RK45
@@ -23,10 +23,12 @@ from functrans.transforms.staged import closure_convert
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike, PyTree
 
+T = TypeVar("T")
 
-def odeint(func: Callable[..., PyTree], y0: PyTree, t: ArrayLike, *args: PyTree,
+
+def odeint(func: Callable[..., T], y0: T, t: ArrayLike, *args: PyTree,
            rtol: float = 1.4e-8, atol: float = 1.4e-8, mxstep: float = np.inf,
-           hmax: float = np.inf) -> PyTree:
+           hmax: float = np.inf) -> T:
     """The solution of y' = `func(y, t, *args)` with y = y0 at t[0], at all times t.
 
     y is a tree of arrays, and the result has one with a new first axis of times, which go one way.
@@ -64,7 +66,7 @@ def odeint(func: Callable[..., PyTree], y0: PyTree, t: ArrayLike, *args: PyTree,
     converted, values = closure_convert(slope, y, times[0], *arrays)
     found = _solution(converted, y, times, [*arrays, *values], rtol, atol, mxstep, hmax)
     if len(times) == 1:
-        return tree_map(lambda x: x[None], unravel(y))
+        return map_leaves(lambda x: x[None], unravel(y))
     return vmap(unravel)(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 from functrans import lax
 from functrans import numpy as fnp
@@ -68,9 +68,23 @@ def root_scalar(f: Function, args: tuple[Any, ...] = (), method: str | None = No
     return _near(how, of_args, x0, x1, slopes, known)
 
 
+@overload
 def bisect(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
            xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
-           full_output: bool = False, disp: bool = True) -> Any:
+           full_output: Literal[False] = False, disp: bool = True) -> Array: ...
+
+
+@overload
+def bisect(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           *, full_output: Literal[True], disp: bool = True
+           ) -> tuple[Array, ScalarRootResults]: ...
+
+
+def bisect(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           full_output: bool = False, disp: bool = True
+           ) -> Array | tuple[Array, ScalarRootResults]:
     """The root of f between a and b by bisection, NaN where it is not found; see `root_scalar`.
 
     >>> import functrans as ft
@@ -80,9 +94,23 @@ def bisect(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
     return _root("bisect", f, a, b, args, xtol, rtol, maxiter, full_output)
 
 
+@overload
 def brentq(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
            xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
-           full_output: bool = False, disp: bool = True) -> Any:
+           full_output: Literal[False] = False, disp: bool = True) -> Array: ...
+
+
+@overload
+def brentq(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           *, full_output: Literal[True], disp: bool = True
+           ) -> tuple[Array, ScalarRootResults]: ...
+
+
+def brentq(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           full_output: bool = False, disp: bool = True
+           ) -> Array | tuple[Array, ScalarRootResults]:
     """The root of f between a and b by Brent's method, NaN where it is not found.
 
     With `full_output` the results of `root_scalar` are returned as well.
@@ -95,9 +123,23 @@ def brentq(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
     return _root("brentq", f, a, b, args, xtol, rtol, maxiter, full_output)
 
 
+@overload
 def ridder(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
            xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
-           full_output: bool = False, disp: bool = True) -> Any:
+           full_output: Literal[False] = False, disp: bool = True) -> Array: ...
+
+
+@overload
+def ridder(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           *, full_output: Literal[True], disp: bool = True
+           ) -> tuple[Array, ScalarRootResults]: ...
+
+
+def ridder(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           full_output: bool = False, disp: bool = True
+           ) -> Array | tuple[Array, ScalarRootResults]:
     """The root of f between a and b by Ridders' method, NaN where it is not found.
 
     Source: Ridders, IEEE Trans. Circuits and Systems 26 (1979).
@@ -109,10 +151,26 @@ def ridder(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
     return _root("ridder", f, a, b, args, xtol, rtol, maxiter, full_output)
 
 
+@overload
 def newton(func: Function, x0: ArrayLike, fprime: Function | None = None,
            args: tuple[Any, ...] = (), tol: float = 1.48e-8, maxiter: int = 50,
            fprime2: Function | None = None, x1: ArrayLike | None = None, rtol: float = 0.0,
-           full_output: bool = False, disp: bool = True) -> Any:
+           full_output: Literal[False] = False, disp: bool = True) -> Array: ...
+
+
+@overload
+def newton(func: Function, x0: ArrayLike, fprime: Function | None = None,
+           args: tuple[Any, ...] = (), tol: float = 1.48e-8, maxiter: int = 50,
+           fprime2: Function | None = None, x1: ArrayLike | None = None, rtol: float = 0.0,
+           *, full_output: Literal[True], disp: bool = True
+           ) -> tuple[Array, ScalarRootResults]: ...
+
+
+def newton(func: Function, x0: ArrayLike, fprime: Function | None = None,
+           args: tuple[Any, ...] = (), tol: float = 1.48e-8, maxiter: int = 50,
+           fprime2: Function | None = None, x1: ArrayLike | None = None, rtol: float = 0.0,
+           full_output: bool = False, disp: bool = True
+           ) -> Array | tuple[Array, ScalarRootResults]:
     """The root of func near x0 by Newton's method, NaN where it is not found.
 
     The derivative is automatic where there is no `fprime`; with `fprime2` it is Halley's method,
@@ -127,12 +185,13 @@ def newton(func: Function, x0: ArrayLike, fprime: Function | None = None,
 
 
 def _root(how: str, f: Function, a: ArrayLike, b: ArrayLike, args: Any, xtol: float, rtol: float,
-          maxiter: int, full_output: bool) -> Any:
+          maxiter: int, full_output: bool) -> Array | tuple[Array, ScalarRootResults]:
     return _value(root_scalar(f, args, how, (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter),
                   full_output)
 
 
-def _value(found: ScalarRootResults, full_output: bool) -> Any:
+def _value(found: ScalarRootResults, full_output: bool
+           ) -> Array | tuple[Array, ScalarRootResults]:
     x = fnp.where(found.converged, found.root, math.nan)
     return (x, found) if full_output else x
 

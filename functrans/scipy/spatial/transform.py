@@ -14,7 +14,7 @@ from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact
 from functrans.scipy.products import matmul
-from functrans.typing import Array, ArrayLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike, Index
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -127,7 +127,7 @@ class Rotation(NamedTuple):
         shape = (4,) if num is None else (num, 4)
         return cls(_normalized(random.normal(random_key, shape)))
 
-    def __getitem__(self, indexer: Any) -> Any:
+    def __getitem__(self, indexer: Index) -> Rotation:
         """Some of many rotations."""
         if self.single:
             raise ArgumentError("a single rotation has no index.", where=user_source())

@@ -92,14 +92,16 @@ class Distribution(DistributionFamily):
     def _parameters(self) -> list[inspect.Parameter]:
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD
         ends = [("loc", 0), ("scale", 1)] if self.has_scale else [("loc", 0)]
-        return [*(inspect.Parameter(s, both) for s in self.shapes),
-                *(inspect.Parameter(n, both, default=d) for n, d in ends)]
+        return [*(inspect.Parameter(s, both, annotation="ArrayLike") for s in self.shapes),
+                *(inspect.Parameter(n, both, default=d, annotation="ArrayLike")
+                  for n, d in ends)]
 
     def _public(self, method: str, variables: Sequence[str]) -> Callable[..., Array]:
         """A method as users call it: arguments by name or place, promoted and broadcast."""
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD
         signature = inspect.Signature(
-            [*(inspect.Parameter(v, both) for v in variables), *self._parameters()])
+            [*(inspect.Parameter(v, both, annotation="ArrayLike") for v in variables),
+             *self._parameters()], return_annotation="Array")
         full = f"{self.name}.{method}"
         run = getattr(self, f"_{method}")
 

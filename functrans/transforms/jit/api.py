@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 from weakref import WeakSet
 
 from functrans import _runtime
@@ -41,8 +41,22 @@ if TYPE_CHECKING:
     class CompiledFunction(_runtime.JitFunction[P, R]):
         """What `jit` returns."""
 
-        trace: Callable[..., Traced]
-        lower: Callable[..., Lowered]
+        def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
+            """The program for arguments given as arrays or ShapeDtypeStructs."""
+
+        def lower(self, *args: PyTree, **kwargs: PyTree) -> Lowered:
+            """The same, ready to be compiled."""
+
+        def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
+            """The shapes and dtypes of the results, in their structure."""
+
+        def clear_cache(self) -> None:
+            """Forget all traces and programs of this function."""
+
+    class JitDecorator(Protocol):
+        """What `jit` without a function is: `@ft.jit(static_argnums=0)` above a function."""
+
+        def __call__(self, fun: Callable[P, R], /) -> CompiledFunction[P, R]: ...
 
 ArgNums: TypeAlias = int | Sequence[int] | None
 ArgNames: TypeAlias = str | Sequence[str] | None
@@ -65,7 +79,7 @@ def jit(fun: None = None, *, static_argnums: ArgNums = None, static_argnames: Ar
         keep_unused: bool = False, require_inplace: bool = False,
         dynamic_shapes: Mapping[str | int, Any] | None = None,
         memory_limit: str | int | None = None, in_shardings: PyTree = None,
-        out_shardings: PyTree = None) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+        out_shardings: PyTree = None) -> JitDecorator: ...
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None,
@@ -172,7 +186,7 @@ def lower(fun: Callable[..., Any], *args: PyTree, target: str | None = None,
     >>> lowered.compile().memory_analysis()["outputs"]
     256
     """
-    jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
+    jitted: Any = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if target is not None:
         kwargs["target"] = target
     lowered: Lowered = jitted.lower(*args, **kwargs)

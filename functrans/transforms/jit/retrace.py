@@ -98,8 +98,9 @@ def explain_retrace(fun: Callable[..., Any]) -> Retraces:
     if not isinstance(fun, _runtime.JitFunction):
         raise ArgumentError(f"explain_retrace takes a jitted function, got {shown(fun)}.",
                             fix="functrans.jit(fun)")
-    history = tuple(fun.calls.traces.history)
-    return Retraces(fun.calls.jitted.name, history,
+    calls = vars(fun)["calls"]
+    history = tuple(calls.traces.history)
+    return Retraces(calls.jitted.name, history,
                     tuple(_reasons(c, history[:k]) for k, c in enumerate(history)))
 
 
