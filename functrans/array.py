@@ -21,7 +21,6 @@ from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.core.tree import known_leaf
 from functrans.device import Device, device_at
-from functrans.foreign import public_names
 
 if TYPE_CHECKING:
     from functrans._array_types import ArrayMethods as Base  # with what methods.py installs
@@ -44,7 +43,9 @@ class _ArrayType(type):
         return isinstance(instance, (_runtime.ArrayBase, Tracer))
 
     def __dir__(cls) -> list[str]:
-        return public_names(cls, super().__dir__())
+        # what other libraries' arrays have raises AttributeError (functrans.foreign)
+        return [name for name in super().__dir__()
+                if (not name.startswith("_") or name.endswith("_")) and hasattr(cls, name)]
 
 
 @final

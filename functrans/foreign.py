@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from functrans.core.errors import MissingNameError
 from functrans.core.foreign_names import METHODS
 
-__all__ = ["install_foreign_attributes", "public_names"]
+__all__ = ["install_foreign_attributes"]
 
 
 class ForeignAttribute:
@@ -29,14 +28,12 @@ class ForeignAttribute:
         raise MissingNameError(f"arrays have no attribute {self.name!r}.", fix=self.fix)
 
 
-def public_names(cls: type, names: Iterable[str]) -> list[str]:
-    """Those of the names of a class that consoles complete: neither foreign nor the package's."""
-    return [name for name in names if (not name.startswith("_") or name.endswith("_"))
-            and not isinstance(_in_class(cls, name), ForeignAttribute)]
-
-
 def _own_names(self: Any) -> list[str]:
-    return public_names(type(self), object.__dir__(self))
+    """What consoles complete: neither the names of others nor those that are the package's."""
+    cls = type(self)
+    return [name for name in object.__dir__(self)
+            if (not name.startswith("_") or name.endswith("_"))
+            and not isinstance(_in_class(cls, name), ForeignAttribute)]
 
 
 def _in_class(cls: type, name: str) -> Any:

@@ -24,6 +24,8 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False,
                      axis: int = 0) -> T:
     """The results of combining the first 1, 2, ..., n elements along `axis` with `fn`.
 
+    Shapes are those of `elems`.
+
     `fn(a, b)` is associative; it takes two trees with the structure of `elems`, whose arrays hold
     many elements along `axis`, and combines them element by element. `reverse` combines from the
     last element on. Takes about 2 log2(n) steps, each over whole arrays.

@@ -316,6 +316,8 @@ def _loop_of_sizes(lower: Size, upper: Size, body_fun: Callable[[Any, Any], Any]
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """`f` of every element of `xs` along its first axis, one after the other, stacked.
 
+    Arrays of shape (n, ...) give (n, *shape of f's result).
+
     `xs` is a pytree of arrays. With `batch_size`, that many elements are computed at a time, by
     vmap, and with 0 all of them. Raises AxisSizeError where the sizes of `xs` differ.
 

@@ -37,6 +37,8 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
             initial: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) along axes (None: all), of the elements where `where` holds, else 0.
 
+    The shape is x's.
+
     `initial` is a lower bound of the maximum that is subtracted; it changes nothing else.
 
     >>> import functrans as ft
@@ -202,6 +204,8 @@ normalize = standardize
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
             ) -> Array:
     """Zeros with a 1 at index x along a new axis of size num_classes; no 1 if x is out of range.
+
+    The shape is (*x.shape, num_classes), with the new axis at `axis`.
 
     The dtype is the default floating one unless given.
 

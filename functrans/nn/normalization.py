@@ -45,6 +45,8 @@ def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | N
                axis: Axis = -1, epsilon: float = 1e-5) -> Array:
     """(x - mean) / sqrt(variance + epsilon) along axes, times `scale`, plus `bias`.
 
+    The shape is x's.
+
     Source: Ba, Kiros and Hinton, Layer normalization (2016).
 
     >>> import functrans as ft

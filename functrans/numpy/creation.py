@@ -486,6 +486,8 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
              device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
     """num evenly spaced values from start to stop, which is included if endpoint.
 
+    The shape is (num, ...), start and stop broadcast to (...); `axis` puts num elsewhere.
+
     >>> import functrans.numpy as jnp
     >>> jnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]

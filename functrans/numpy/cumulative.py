@@ -48,6 +48,8 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
            out: None = None) -> Array:
     """Running sum along axis, or over the flattened array.
 
+    The shape is a's, or (a.size,) without an axis.
+
     >>> import functrans.numpy as jnp
     >>> jnp.cumsum(jnp.asarray([1, 2, 3])).tolist()
     [1, 3, 6]
@@ -121,6 +123,8 @@ def _edge(name: str, value: ArrayLike, x: Array, axis: int) -> Array:
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
          append: ArrayLike | None = None) -> Array:
     """n-th difference between neighbours along axis, after joining prepend and append.
+
+    The size along the axis is n smaller.
 
     >>> import functrans.numpy as jnp
     >>> jnp.diff(jnp.asarray([1, 4, 9])).tolist()

@@ -159,6 +159,8 @@ def _one(name: str, kind: FftType, a: ArrayLike, n: Any, axis: int, norm: str | 
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The transform of `n` points along one axis; a is cut or filled up with zeros to n.
 
+    The shape is a's, with n along the axis.
+
     >>> import functrans.numpy as fnp
     >>> fnp.fft.fft(fnp.ones(4)).real.tolist()
     [4.0, 0.0, 0.0, 0.0]
@@ -178,6 +180,8 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The first n // 2 + 1 values of the transform of real a along one axis.
+
+    The shape is a's, with n // 2 + 1 along the axis.
 
     Raises ArgumentError for complex a.
 

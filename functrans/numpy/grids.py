@@ -20,7 +20,10 @@ from functrans.typing import Array, ArrayLike, DTypeLike
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
              indexing: Literal["xy", "ij"] = "xy") -> list[Array]:
-    """Coordinate arrays from coordinate vectors; "xy" swaps the first two axes, "ij" does not."""
+    """Coordinate arrays from coordinate vectors; "xy" swaps the first two axes, "ij" does not.
+
+    Vectors of sizes n, m, k give arrays of shape (m, n, k), or (n, m, k) for "ij".
+    """
     del copy
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"functrans.numpy.meshgrid: indexing is 'xy' or 'ij', and not "

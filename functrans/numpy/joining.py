@@ -56,6 +56,8 @@ def concatenate(arrays: Array | Sequence[NestedArrays], axis: int | None = 0,
                 dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an existing axis; along the flattened arrays if axis is None.
 
+    Shapes agree but along the axis, whose sizes add up.
+
     >>> import functrans.numpy as jnp
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)]).tolist()
     [0.0, 0.0, 1.0]

@@ -196,6 +196,8 @@ def pad(array: ArrayLike,
         mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """array with pad_width = (before, after) for each axis added around it.
 
+    Size n becomes before + n + after.
+
     mode: constant (constant_values), edge, empty (zeros), linear_ramp (end_values), maximum, mean,
     median, minimum (stat_length), reflect, symmetric (reflect_type), wrap, or a function.
 

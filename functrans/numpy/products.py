@@ -55,6 +55,8 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """Matrix product over the last two axes, the others broadcast; vectors count as matrices.
 
+    Shapes (..., n, k) and (..., k, m) give (..., n, m); n or m is left out for a vector.
+
     >>> import functrans.numpy as jnp
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones(3)).tolist()
     [3.0, 3.0]
@@ -122,6 +124,8 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
         preferred_element_type: DTypeLike | None = None, out: None = None) -> Array:
     """Sum of products over the last axis of a and the second to last of b (or its only one).
 
+    Shapes (*i, k) and (*j, k, m) give (*i, *j, m), and (*i, k) and (k,) give i.
+
     >>> import functrans.numpy as jnp
     >>> jnp.dot(jnp.arange(3), jnp.arange(3)).tolist()
     5
@@ -157,7 +161,10 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """Every product of an element of a with one of b, both flattened: a matrix."""
+    """Every product of an element of a with one of b, both flattened: a matrix.
+
+    The shape is (a.size, b.size).
+    """
     refuse_out("outer", out)
     a, b = _pair("outer", a, b)
     return multiply(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
@@ -166,7 +173,10 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
               *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
               ) -> Array:
-    """Sum of products over pairs of axes, or over the last `axes` of a and the first of b."""
+    """Sum of products over pairs of axes, or over the last `axes` of a and the first of b.
+
+    The shape is that of the axes of a that are left, then those of b.
+    """
     a, b = _pair("tensordot", a, b)
     if isinstance(axes, int):
         first = tuple(range(a.ndim - axes, a.ndim))
@@ -216,7 +226,10 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Kronecker product: b scaled by every element of a, in blocks."""
+    """Kronecker product: b scaled by every element of a, in blocks.
+
+    Sizes multiply.
+    """
     a, b = _pair("kron", a, b)
     rank = max(a.ndim, b.ndim)
     left = (1,) * (rank - a.ndim) + tuple(a.shape)

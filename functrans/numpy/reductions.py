@@ -97,6 +97,8 @@ def sum(
 ) -> Array:
     """Sum over axes (all by default), of elements where `where` holds, plus `initial`.
 
+    The shape is a's without the axes, or with size 1 there with `keepdims`.
+
     >>> import functrans.numpy as jnp
     >>> jnp.sum(jnp.ones((2, 3)), axis=0).tolist()
     [2.0, 2.0, 2.0]
@@ -168,6 +170,8 @@ def max(
 ) -> Array:
     """Maximum over axes (all by default); NaN if there is one.
 
+    The shape is a's without the axes, or with size 1 there with `keepdims`.
+
     >>> import functrans.numpy as jnp
     >>> jnp.max(jnp.asarray([[1, 5], [7, 2]]), axis=1).tolist()
     [5, 7]
@@ -179,7 +183,10 @@ def min(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
-    """Minimum over axes (all by default); NaN if there is one."""
+    """Minimum over axes (all by default); NaN if there is one.
+
+    The shape is a's without the axes, or with size 1 there with `keepdims`.
+    """
     return _extremum("min", a, axis, out, keepdims, initial, where, False)
 
 
@@ -261,6 +268,8 @@ def mean(
     keepdims: bool = False, *, where: ArrayLike | None = None,
 ) -> Array:
     """Arithmetic mean over axes (all by default); float16 and bfloat16 are summed in float32.
+
+    The shape is a's without the axes, or with size 1 there with `keepdims`.
 
     >>> import functrans.numpy as jnp
     >>> jnp.mean(jnp.asarray([1, 2])).tolist()
@@ -382,6 +391,8 @@ def argmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Index of the first maximum along axis, or in the flattened array; NaN counts as largest.
+
+    The shape is a's without the axis, or with size 1 there with `keepdims`.
 
     >>> import functrans.numpy as jnp
     >>> jnp.argmax(jnp.asarray([1, 9, 3])).tolist()

@@ -227,6 +227,8 @@ def take(
 ) -> Array:
     """The elements or slices of a at indices along axis (of the flattened array if None).
 
+    The shape is a's with that of the indices in place of the axis.
+
     Out of bounds gives NaN (the smallest integer, the largest unsigned one) by default, the nearest
     element with mode 'clip', and counts around with 'wrap'.
 
@@ -274,6 +276,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                     mode: str | None = None, fill_value: ArrayLike | None = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
     """The elements of arr at indices along axis, matched along the others, as argsort gives them.
+
+    The shape is that of the indices; the other axes of arr and of these broadcast.
 
     Negative indices count from the end, unless `wrap_negative_indices` is false: then they are out
     of bounds.
@@ -467,6 +471,8 @@ def _before(x: Array, y: Array) -> Array:
 def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left",
                  sorter: ArrayLike | None = None, *, method: str = "scan") -> Array:
     """Where values v go into the sorted vector a: before equal elements ("left") or behind.
+
+    The shape is v's.
 
     >>> import functrans.numpy as jnp
     >>> jnp.searchsorted(jnp.asarray([1, 3, 5]), jnp.asarray([3, 4])).tolist()

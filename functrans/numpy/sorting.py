@@ -47,6 +47,8 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order:
          stable: bool = True, descending: bool = False) -> Array:
     """a sorted along axis, or flattened and sorted if axis is None; NaN comes last.
 
+    The shape is a's, or (a.size,) if axis is None.
+
     >>> import functrans.numpy as jnp
     >>> jnp.sort(jnp.asarray([3, 1, 2])).tolist()
     [1, 2, 3]
