@@ -292,7 +292,7 @@ def _checking(kind: Any) -> Callable[..., type]:
         return kind.__subclasscheck__(cls, other) if own is None else issubclass(other, own)
 
     # one of `type` under all of them: a class and its bases may have metaclasses of two kinds
-    bases = (kind,) if kind is type else (kind, _checking(type))
+    bases: tuple[Any, ...] = (kind,) if kind is type else (kind, _checking(type))
     return type(kind.__name__, bases, {
         "__instancecheck__": has_instance, "__subclasscheck__": has_subclass})
 
