@@ -256,6 +256,15 @@ def test_declared_methods_are_those_that_there_are():
             assert shape_of(node.args) == runtime_shape(method), name
 
 
+def test_declared_methods_have_the_documentation_of_the_methods():
+    """Editors show what the stub says: the first sentence of what help() does."""
+    for name, node in declared_methods().items():
+        said = inspect.getdoc(inspect.getattr_static(ft.Array, name)) or ""
+        if not name.startswith("__"):
+            first = " ".join(said.partition("\n\n")[0].split())
+            assert " ".join((ast.get_docstring(node) or "").split()) == first and first, name
+
+
 def test_aliases_are_types_at_run_time():
     assert isinstance(ft.numpy.ones(2), ft.typing.ArrayLike)
     assert isinstance(2.0, ft.typing.ArrayLike) and not isinstance([2.0], ft.typing.ArrayLike)

@@ -52,7 +52,7 @@ def _items(name: str, arrays: Any) -> list[Array]:
     return items
 
 
-def concatenate(arrays: Array | Sequence[NestedArrays], axis: int | None = 0,
+def concatenate(arrays: Array | np.ndarray | Sequence[NestedArrays], axis: int | None = 0,
                 dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an existing axis; along the flattened arrays if axis is None.
 
@@ -88,7 +88,7 @@ def concatenate(arrays: Array | Sequence[NestedArrays], axis: int | None = 0,
 concat = concatenate
 
 
-def stack(arrays: Array | Sequence[NestedArrays], axis: int = 0, out: None = None,
+def stack(arrays: Array | np.ndarray | Sequence[NestedArrays], axis: int = 0, out: None = None,
           dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis.
 
@@ -122,23 +122,26 @@ def _list(arrays: Array | list[Array]) -> list[Array]:
     return arrays if isinstance(arrays, list) else [arrays]
 
 
-def vstack(tup: Array | Sequence[NestedArrays], dtype: DTypeLike | None = None) -> Array:
+def vstack(tup: Array | np.ndarray | Sequence[NestedArrays], dtype: DTypeLike | None = None
+           ) -> Array:
     """Arrays joined along the first axis, vectors as rows."""
     return concatenate(_list(atleast_2d(*_items("vstack", tup))), 0, dtype)
 
 
-def hstack(tup: Array | Sequence[NestedArrays], dtype: DTypeLike | None = None) -> Array:
+def hstack(tup: Array | np.ndarray | Sequence[NestedArrays], dtype: DTypeLike | None = None
+           ) -> Array:
     """Arrays joined along the second axis, vectors along their only one."""
     xs = _list(atleast_1d(*_items("hstack", tup)))
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Array | Sequence[NestedArrays], dtype: DTypeLike | None = None) -> Array:
+def dstack(tup: Array | np.ndarray | Sequence[NestedArrays], dtype: DTypeLike | None = None
+           ) -> Array:
     """Arrays joined along the third axis."""
     return concatenate(_list(atleast_3d(*_items("dstack", tup))), 2, dtype)
 
 
-def column_stack(tup: Array | Sequence[NestedArrays]) -> Array:
+def column_stack(tup: Array | np.ndarray | Sequence[NestedArrays]) -> Array:
     """Vectors as columns, and matrices, joined along the second axis."""
     xs = [x if x.ndim >= 2 else lax.reshape(x, (x.size, 1)) for x in _items("column_stack", tup)]
     return concatenate(xs, 1)
