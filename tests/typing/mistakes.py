@@ -78,6 +78,11 @@ random.normal(random.key(0), dtype=3.0)  # error: arg-type, reportArgumentType
 random.key("seed")  # error: arg-type, reportArgumentType
 ft.scipy.special.erf("x")  # error: arg-type, reportArgumentType
 ft.scipy.linalg.cholesky(x, upper=True)  # error: call-arg, reportCallIssue
+ft.scipy.stats.norm.pdf(x, mean=0.0)  # error: call-arg, reportCallIssue
+ft.scipy.stats.norm.logpdf("x")  # error: arg-type, reportArgumentType
+ft.scipy.stats.gamma.cdf(x)  # error: call-arg, reportCallIssue
+ft.scipy.stats.poisson.pdf(x, 2.0)  # error: attr-defined, reportAttributeAccessIssue
+ft.scipy.stats.normal.pdf(x)  # error: attr-defined, reportAttributeAccessIssue
 optim.adam("fast")  # error: arg-type, reportArgumentType
 optim.adam(1e-3).updates(params)  # error: attr-defined, reportAttributeAccessIssue
 optim.apply_updates(params)  # error: call-arg, reportCallIssue

@@ -224,6 +224,8 @@ def functions() -> None:
     assert_type(ft.scipy.linalg.cholesky(x), Array)
     assert_type(ft.scipy.special.logsumexp(x, axis=0), Array)
     assert_type(ft.scipy.signal.convolve(x[0], x[1]), Array)
+    assert_type(ft.scipy.stats.gamma.rvs(key, 2.0, scale=3.0, shape=(2,)), Array)
+    assert_type(ft.scipy.stats.norm.std(scale=2.0), Array)
     assert_type(ft.device_put(np.ones(2)), Array)
     assert_type(ft.device_get(x), np.ndarray)
 

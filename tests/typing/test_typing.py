@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typing import program
+from tests.typing import distributions, program
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -72,6 +72,10 @@ def test_each_mistake_is_to_be_found_by_both():
 @pytest.mark.parametrize("checker", [found_by_mypy, found_by_pyright])
 def test_programs_of_users_have_the_errors_that_they_should_have(checker):
     assert checker() == expected()[checker is found_by_pyright]
+
+
+def test_stub_of_distributions_is_up_to_date():
+    assert distributions.STUB.read_text() == distributions.text()
 
 
 def test_program_runs():
