@@ -30,8 +30,7 @@ SOURCES := pyproject.toml functrans/version.py functrans/core/__init__.py CMakeL
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo quick test pytest thorough coverage arm portable ecosystem bench gpu driver lint \
-  typecheck clean
+.PHONY: demo quick test pytest thorough coverage arm portable ecosystem bench gpu driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed

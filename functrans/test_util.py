@@ -52,17 +52,26 @@ def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int,
 
 
 def check_jvp(fun: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
-              rtol: float | None = None, eps: float | None = None) -> None:
-    """Compare the jvp of `fun` in a random direction with a central difference."""
+              rtol: float | None = None, eps: float | None = None,
+              rule: Callable[..., Any] | None = None) -> None:
+    """Compare the jvp of `fun` in a random direction with a central difference.
+
+    `rule(primals, tangents)` gives the tangents to be compared, those of `jvp` by default.
+    """
     tangents = _like(args, 3)
-    _, tangent = jvp(fun, tuple(args), tuple(tangents))
+    tangent = rule(tuple(args), tuple(tangents)) if rule is not None else \
+        jvp(fun, tuple(args), tuple(tangents))[1]
     _compare(tangent, numerical_jvp(fun, args, tangents, eps), atol, rtol, "jvp")
 
 
 def check_vjp(fun: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
-              rtol: float | None = None, eps: float | None = None) -> None:
-    """Compare <vjp ct, t> with <ct, central difference in t> for random ct and t."""
-    out, pull = vjp(fun, *args)
+              rtol: float | None = None, eps: float | None = None,
+              rule: Callable[..., Any] | None = None) -> None:
+    """Compare <vjp ct, t> with <ct, central difference in t> for random ct and t.
+
+    `rule(*args)` gives the results and the function of cotangents, those of `vjp` by default.
+    """
+    out, pull = rule(*args) if rule is not None else vjp(fun, *args)
     ct = _like(out, 5)
     tangents = _like(args, 9)
     pulled = pull(ct)

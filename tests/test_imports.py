@@ -131,7 +131,7 @@ SCIPY_USERS = {
     "test_third_parties.py",
 }
 # where `jax` is functrans, which answers for it
-ANSWERED = ("tests/as_jax", "examples/jax_libraries")
+ANSWERED = ("tests/as_jax", "tests/ecosystem", "examples/jax_libraries")
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors",

@@ -63,7 +63,7 @@ def results():
     return {"energy": before, "after 100 steps": energy(particles), "checked": checked(particles),
             "NaN is refused in jit": refused(checked, broken),
             "a wrong shape is refused": refused(energy, swapped),
-            "trees that differ are refused": refused(chex.assert_trees_all_close, particles, start())}
+            "other trees are refused": refused(chex.assert_trees_all_close, particles, start())}
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ class Installation:
         sys.meta_path.insert(0, self.finder)
         importlib.invalidate_caches()
         self._attributes = arrays.attach()
-        self._narrow = config.current().narrow_64bit
-        config.set_current(narrow_64bit=True)
+        now = config.current()
+        self._settings = {"narrow_64bit": now.narrow_64bit, "dynamic_shapes": now.dynamic_shapes}
+        config.set_current(narrow_64bit=True, dynamic_shapes="off")
         for flag in _FLAGS:  # JAX reads these when it is imported
             value = os.environ.get(flag.upper())
             if value is not None:
@@ -47,7 +48,7 @@ class Installation:
             if is_jax(name) or name.partition(".")[0] in tops:
                 del sys.modules[name]
         arrays.detach(self._attributes)
-        config.set_current(narrow_64bit=self._narrow)
+        config.set_current(**self._settings)
 
     def __enter__(self) -> Installation:
         return self
@@ -76,9 +77,11 @@ def _is_ours(value: Any) -> bool:
 def install() -> Installation:
     """Let functrans answer for `jax` and `jaxlib`, until `uninstall()` or the end of a `with`.
 
-    Libraries that are imported from now on run on functrans. A second call changes nothing. 64-bit
-    values of NumPy become 32-bit ones in this thread, as in JAX, until `jax_enable_x64` is set.
-    Raises AsJaxError where JAX itself is imported already.
+    Libraries that are imported from now on run on functrans. A second call changes nothing. Two
+    settings of this thread are JAX's: 64-bit values of NumPy become 32-bit ones until
+    `jax_enable_x64` is set (`ft.config.narrow_64bit`), and each shape is traced by itself
+    (`ft.config.dynamic_shapes("off")`), as libraries count traces. Raises AsJaxError where JAX
+    itself is imported already.
 
     >>> from functrans import as_jax
     >>> with as_jax.install():

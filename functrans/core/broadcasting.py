@@ -33,7 +33,8 @@ def broadcast_shapes(*shapes: Shape, name: str = "numpy.broadcast_shapes") -> Sh
                     f"functrans.{name}: shapes {', '.join(map(str, shapes))} do not "
                     "broadcast.",
                     where=user_source(),
-                    why=f"axis {axis} has sizes {size} and {d}; they must agree or be 1.",
+                    why=f"Incompatible shapes for broadcasting: axis {axis} has sizes {size} and "
+                        f"{d}; they must agree or be 1.",
                     fix="x.reshape(...) or x[:, None] where an axis of size 1 is missing, x.T",
                 )
         result.append(size)

@@ -557,15 +557,15 @@ _ABSTRACT: Final[dict[str, type]] = {
 }
 
 
-def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
-    """Whether `arg1` is `arg2` or below it in NumPy's tree of scalar types; ml_dtypes included.
+def issubdtype(arg1: DTypeLike | None, arg2: DTypeLike) -> bool:
+    """Whether `arg1` (None is float) is `arg2` or below it in NumPy's tree of scalar types.
 
     >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
     (True, False)
     """
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 not in _CONCRETE:
         return bool(np.issubdtype(arg1, arg2)) if isinstance(arg2, type) else False
-    arg1 = as_dtype(arg1)
+    arg1 = as_dtype(float if arg1 is None else arg1)
     if isinstance(arg2, type) and issubclass(arg2, np.generic) and arg2 not in _CONCRETE:
         below = _ABSTRACT.get(_KINDS[arg1], arg1.type)
         return issubclass(below, arg2)
@@ -610,15 +610,15 @@ def iinfo(dtype: DTypeLike) -> np.iinfo[Any]:
     return cast("Any", ml_dtypes.iinfo)(as_dtype(dtype))  # type: ignore[no-any-return]
 
 
-def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
-    """The dtype that a dtype-like means: all are legal, so that 64 bits stay 64 bits.
+def canonicalize_dtype(dtype: DTypeLike | None, allow_extended_dtype: bool = False) -> DType:
+    """The dtype that a dtype-like, None for float, means: all are legal, 64 bits stay 64 bits.
 
     Raises DTypeError for one of random keys unless these are allowed.
 
     >>> canonicalize_dtype("float64"), canonicalize_dtype(float)
     (dtype('float64'), dtype('float32'))
     """
-    found = as_dtype(dtype)
+    found = as_dtype(float if dtype is None else dtype)
     if found in KEY_DTYPES and not allow_extended_dtype:
         raise DTypeError(f"canonicalize_dtype: {found} is a dtype of random keys.",
                          where=HERE, fix="canonicalize_dtype(dtype, allow_extended_dtype=True)")

@@ -331,7 +331,7 @@ class DeviceMemoryError(OutOfMemoryError):
     """A device has not enough memory; the message says who has it."""
 
 
-class CheckError(FunctransError, RuntimeError):
+class CheckError(FunctransError, RuntimeError, ValueError):
     """A value is not what a checked program may compute, or what `check` asks of it."""
 
 

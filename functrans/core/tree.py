@@ -494,7 +494,8 @@ def _key_difference(a: PyTreeDef, b: PyTreeDef) -> str:
         return "" if a.num_children != b.num_children else " with other static data"
     parts = [("missing", missing), ("unexpected", extra)]
     named = [f"{word} {', '.join(map(repr, keys))}" for word, keys in parts if keys]
-    return f" ({'; '.join(named)})"
+    what = "Dict key mismatch: " if issubclass(a.type, dict) else ""
+    return f" ({what}{'; '.join(named)})"
 
 
 def _show(treedef: PyTreeDef, limit: int = 500) -> str:

@@ -15,13 +15,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from functrans._runtime import ArrayBase
 from functrans.core import config
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, CheckError, publish
-from functrans.core.errors import BackendError as JaxRuntimeError
+from functrans.core.errors import CheckError as JaxRuntimeError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.key_dtypes import KEY_DTYPES
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
@@ -111,7 +113,7 @@ class Error:
         if not len(lanes):
             return None
         lane = tuple(lanes[0])
-        args = [np.asarray(x)[lane] for x in self._args]
+        args = [_values(x)[lane] for x in self._args]
         return self._program.found(args)
 
     def get(self) -> str | None:
@@ -178,6 +180,12 @@ def checkify(f: Callable[P, R],
     return checkified
 
 
+def _values(x: Any) -> np.ndarray[Any, Any]:
+    """The numbers of an argument, or its keys, which do not convert to NumPy by themselves."""
+    keys = isinstance(x, ArrayBase) and x.dtype in KEY_DTYPES
+    return x._np if keys else np.asarray(x)
+
+
 def _callback(eqn: Any) -> HostFunction:
     callback: HostFunction = eqn.params["callback"]
     return callback
@@ -212,7 +220,7 @@ class _Place:
     name: str
 
     def __repr__(self) -> str:
-        return f"<<{self.name}>>"
+        return f"Array(<<{self.name}>>)"
 
 
 def _with_places(text: str) -> str:

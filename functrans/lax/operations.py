@@ -54,6 +54,10 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = Non
               shape: Shape | None = None) -> Array:
     """An array of the shape and dtype of x, unless given, filled with one value."""
     aval = get_aval(x)
+    if dtype is None and isinstance(fill_value, (bool, int, float, complex)):
+        # the dtype of x as it is, which one that is asked for by name need not be
+        out = base.full(aval.shape if shape is None else shape, fill_value, aval.dtype)
+        return convert_element_type(out, aval.dtype, True) if aval.weak_type else out
     out = full(aval.shape if shape is None else shape, fill_value,
                aval.dtype if dtype is None else dtype)
     return convert_element_type(out, aval.dtype, True) if dtype is None and aval.weak_type else out

@@ -52,7 +52,7 @@ def test_nothing_is_left():
         importlib.import_module("jax")
     with pytest.raises(importlib.metadata.PackageNotFoundError):
         importlib.metadata.version("jaxlib")
-    assert not ft.config.current().narrow_64bit
+    assert ft.config.current() == ft.core.config.Config()
 
 
 def test_libraries_on_it_are_forgotten(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """What stands for names of JAX that functrans has no name of its own for."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -153,3 +155,36 @@ def test_layers(jax):
     np.testing.assert_allclose(np.exp(out).sum(-1), 1, rtol=1e-5)
     pool = stax.AvgPool((2, 2), padding="SAME")[1]
     np.testing.assert_allclose(pool((), jax.numpy.ones((1, 3, 3, 1))), 1, rtol=1e-6)
+
+
+def test_derivatives_beside_differences(jax):
+    from jax.test_util import check_grads, check_jvp, check_vjp
+
+    x = jax.numpy.array([0.3, 0.7])
+    f = jax.numpy.sin
+    check_grads(f, (x,), 2)
+    check_jvp(f, lambda p, t: jax.jvp(f, p, t), (x,))
+    check_vjp(f, lambda *p: jax.vjp(f, *p), (x,))
+    with pytest.raises(AssertionError):
+        check_jvp(f, lambda p, t: jax.jvp(jax.numpy.cos, p, t), (x,))
+    with pytest.raises(AssertionError):
+        check_vjp(f, lambda *p: jax.vjp(jax.numpy.cos, *p), (x,))
+
+
+def test_a_platform_that_is_not_there(jax):
+    with pytest.raises(RuntimeError, match="Unknown backend"):
+        jax.devices("tpu")
+
+
+def test_jitted_functions_are_told_by_libraries(jax):
+    jitted = jax.jit(lambda x, n=1: x * n)
+    assert str(inspect.signature(jitted, follow_wrapped=False)) == "(x, n=1)"
+    assert repr(jitted).startswith("<CompiledFunction of <function")
+
+
+def test_each_shape_is_traced(jax):
+    seen = []
+    jitted = jax.jit(lambda x: seen.append(x.shape) or x)
+    for n in (2, 3, 4, 3):
+        jitted(jax.numpy.ones(n))
+    assert seen == [(2,), (3,), (4,)]

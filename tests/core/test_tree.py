@@ -169,8 +169,8 @@ def test_broadcast_prefix() -> None:
     [
         ((0,), (1, 2), "at the root a tuple of 1 was expected and a tuple of 2 found"),
         ((0, (1,)), (1, 2), "at [1] a tuple of 1 was expected and a leaf found"),
-        ({"a": 0}, {"a": 1, "c": 2}, "(unexpected 'c')"),
-        ({"a": 0, "c": 1}, {"a": 1}, "(missing 'c')"),
+        ({"a": 0}, {"a": 1, "c": 2}, "(Dict key mismatch: unexpected 'c')"),
+        ({"a": 0, "c": 1}, {"a": 1}, "(Dict key mismatch: missing 'c')"),
         (Point(0, (0,)), Point(1, 2), "at .y a tuple of 1 was expected and a leaf found"),
     ],
 )

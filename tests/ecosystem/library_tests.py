@@ -1,4 +1,4 @@
-"""The tests that libraries ship, on functrans: `python -m tests.ecosystem.library_tests [optax ...]`.
+"""The tests that libraries ship, on functrans: `python -m tests.ecosystem.library_tests [optax]`.
 
 Counted are those that pass with JAX in an environment of the same versions; `with_jax.json` has
 which do not. `--record python` runs them with the JAX of another interpreter and writes that file.

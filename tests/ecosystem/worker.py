@@ -10,6 +10,9 @@ import statistics
 import sys
 import time
 
+import jax
+import numpy as np
+
 
 def seconds(fun, args, block):
     start = time.perf_counter()
@@ -18,9 +21,6 @@ def seconds(fun, args, block):
 
 
 def main(path):
-    import jax
-    import numpy as np
-
     start = time.perf_counter()
     example = runpy.run_path(path)
     imported = time.perf_counter() - start

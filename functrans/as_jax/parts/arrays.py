@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from functrans._runtime import ArrayBase
 from functrans.array import Array
 from functrans.as_jax.parts.sharding import SingleDeviceSharding
+from functrans.core.avals import ShapedArray
 from functrans.core.trace import Tracer
 from functrans.device import Device, current_device
 from functrans.foreign import ForeignAttribute
@@ -55,7 +56,8 @@ _ABSENT: Final = object()
 def attach() -> list[tuple[type, str, Any]]:
     """Give arrays and tracers the attributes that they do not have; what was there before."""
     before = []
-    for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL)):
+    for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL),
+                       (ShapedArray, {"sharding": _OF_ALL["sharding"]})):
         for name, value in given.items():
             old = cls.__dict__.get(name, _ABSENT)
             if old is _ABSENT or isinstance(old, ForeignAttribute):

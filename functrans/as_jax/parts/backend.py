@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from functrans.core.errors import BackendError
 from functrans.device import Device, devices
 from functrans.environment import default_backend, device_count, process_index
 
@@ -49,6 +50,15 @@ def backends() -> dict[str, Backend]:
 def get_default_device() -> Device:
     """Where arrays go that nobody put anywhere."""
     return devices()[0]
+
+
+def jax_devices(backend: str | None = None) -> list[Device]:
+    """`functrans.devices`; the error for a platform that is not there begins as JAX's does."""
+    try:
+        return devices(backend)
+    except BackendError as error:
+        raise BackendError(f"Unknown backend {backend!r}: {error.what}", where=error.where,
+                           why=error.why, fix=error.fix) from None
 
 
 class _Known(Mapping[str, Backend]):

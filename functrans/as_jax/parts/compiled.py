@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,9 +25,12 @@ def jit(fun: Callable[..., Any] | None = None, /, *, in_shardings: Any = None,
         return functools.partial(jit, in_shardings=in_shardings, out_shardings=out_shardings,
                                  device=device, backend=backend, **kwargs)
     place = device if device is not None else backend
-    if place is None or find_device(place) == current_device():
-        return functrans.jit(fun, **kwargs)
     compiled = functrans.jit(fun, **kwargs)
+    with contextlib.suppress(ValueError, TypeError):
+        # as an attribute, since libraries ask for it without following __wrapped__
+        compiled.__signature__ = inspect.signature(fun)  # type: ignore[attr-defined]
+    if place is None or find_device(place) == current_device():
+        return compiled
 
     @functools.wraps(fun)
     def there(*args: Any, **keywords: Any) -> Any:

@@ -8,12 +8,14 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dtypes import finfo
+from functrans.core.errors import ArgumentError
 from functrans.core.jaxpr import Var
+from functrans.core.source import user_source
 from functrans.core.trace import get_trace
 from functrans.extend.core import Primitive
 
-__all__ = ["AbstractRef", "DropVar", "EArray", "ExtendedDType", "TypedNdArray", "call_p",
-           "closed_call_p", "global_result_handlers", "physical_aval", "stop_gradient_p",
+__all__ = ["AbstractRef", "DropVar", "EArray", "ExtendedDType", "Ref", "TypedNdArray", "call_p",
+           "closed_call_p", "global_result_handlers", "new_ref", "physical_aval", "stop_gradient_p",
            "supports_inf", "trace_state_clean"]
 
 
@@ -23,6 +25,17 @@ class DropVar(Var):
 
 class AbstractRef:
     """The type of a mutable reference, which functrans does not have."""
+
+
+class Ref:
+    """A mutable reference, which functrans does not have."""
+
+
+def new_ref(init_val: Any, **how: Any) -> Any:
+    """Raises ArgumentError: arrays are immutable."""
+    raise ArgumentError("new_ref: there are no mutable references.", where=user_source(),
+                        why="arrays are immutable, and state is carried.",
+                        fix="x = x.at[i].set(y), and jax.lax.scan(f, init, xs)")
 
 
 class EArray:

@@ -34,7 +34,8 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
         "register_lowering": f"{_PARTS}.lowering:register_lowering"}, refused=dict.fromkeys(
         ("emit_python_callback", "ir", "ir_constant", "aval_to_ir_type", "dtype_to_ir_type",
          "LoweringRuleContext", "ModuleContext", "make_ir_context", "module_to_string"), _MLIR)),
-    "jax.interpreters.partial_eval": Module(("functrans.interpreters.partial_eval",)),
+    "jax.interpreters.partial_eval": Module(
+        ("functrans.interpreters.partial_eval", f"{_PARTS}.partial_values")),
     "jax.interpreters.pxla": Module((), refused={
         "create_compile_options": "programs become C and Triton, not XLA's"}),
     "jax.interpreters.xla": Module(("functrans.interpreters.xla",)),

@@ -33,6 +33,7 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
         ("functrans",), {
             "__version__": f"{_HERE}:VERSION", "__version_info__": f"{_HERE}:VERSION_INFO",
             "jit": "functrans.as_jax.parts.compiled:jit",
+            "devices": "functrans.as_jax.parts.backend:jax_devices",
             "config": f"{_SETTINGS}:jax_config",
             **{name: f"{_SETTINGS}:{name}" for name in (
                 "allow_f16_reductions", "array_garbage_collection_guard", "enable_checks",
@@ -40,6 +41,8 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
                 "numpy_dtype_promotion", "numpy_rank_promotion", "softmax_custom_jvp",
                 "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
                 "transfer_guard_device_to_host", "transfer_guard_host_to_device")},
+            "Ref": "functrans.as_jax.parts.stand_ins:Ref",
+            "new_ref": "functrans.as_jax.parts.stand_ins:new_ref",
             "copy_to_host_async": f"{_SETTINGS}:copy_to_host_async",
             "P": f"{_SHARDING}:PartitionSpec",
             **{name: f"{_SHARDING}:{name}" for name in (
