@@ -105,7 +105,7 @@ class JaxFinder(DistributionFinder):
     def __init__(self, table: Mapping[str, Module], version: str) -> None:
         self.table = table
         self._version = version
-        self._names = {source: name for name, entry in reversed(table.items())
+        self._names = {source: name for name, entry in reversed([*table.items()])
                        for source in entry.sources[:1] if not name.startswith("jax._src")}
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,

@@ -4,46 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from functrans._runtime import ArrayBase
 from functrans.array import Array
-from functrans.as_jax.parts.sharding import SingleDeviceSharding
 from functrans.core.avals import ShapedArray
+from functrans.core.sharding import SingleDeviceSharding
 from functrans.core.trace import Tracer
-from functrans.device import Device, current_device
+from functrans.device import current_device
 from functrans.foreign import ForeignAttribute
 
 __all__ = ["attach", "detach"]
 
 
-class Shard(NamedTuple):
-    """The part of an array on one device: all of it."""
-
-    device: Device
-    index: tuple[slice, ...]
-    replica_id: int
-    data: Any
-
-
 def _sharding(x: Any) -> SingleDeviceSharding:
-    return SingleDeviceSharding(x.device if isinstance(x, ArrayBase) else current_device())
-
-
-def _shards(x: Any) -> list[Shard]:
-    return [Shard(x.device, (slice(None),) * x.ndim, 0, x)]
+    return SingleDeviceSharding(current_device())
 
 
 _OF_ALL: Final[Mapping[str, Any]] = MappingProxyType({
-    "sharding": property(_sharding, doc="Where the array is: on one device."),
+    "sharding": property(_sharding, doc="Where arrays go, as far as is known."),
     "committed": property(lambda x: False),
     "is_fully_addressable": property(lambda x: True),
     "is_fully_replicated": property(lambda x: True),
 })
 _OF_ARRAYS: Final[Mapping[str, Any]] = MappingProxyType({
-    "addressable_shards": property(_shards),
-    "global_shards": property(_shards),
-    "addressable_data": lambda self, index: self,
     "copy_to_host_async": lambda self: None,
     "delete": lambda self: None,
     "is_deleted": lambda self: self._donated,
@@ -55,13 +38,14 @@ _ABSENT: Final = object()
 
 def attach() -> list[tuple[type, str, Any]]:
     """Give arrays and tracers the attributes that they do not have; what was there before."""
-    before = []
+    before: list[tuple[type, str, Any]] = []
     for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL),
                        (ShapedArray, {"sharding": _OF_ALL["sharding"]})):
         for name, value in given.items():
-            old = cls.__dict__.get(name, _ABSENT)
-            if old is _ABSENT or isinstance(old, ForeignAttribute):
-                before.append((cls, name, old))
+            own = cls.__dict__.get(name, _ABSENT)
+            known = next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), _ABSENT)
+            if known is _ABSENT or isinstance(known, ForeignAttribute):
+                before.append((cls, name, own))
                 setattr(cls, name, value)
     return before
 

@@ -1,4 +1,4 @@
-"""`jax.jit`, whose arguments about places mean the one device that programs run on."""
+"""`jax.jit`, which also takes a device, a backend and options of XLA's compiler."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from functrans.device import current_device, find_device
 __all__ = ["jit"]
 
 
-def jit(fun: Callable[..., Any] | None = None, /, *, in_shardings: Any = None,
-        out_shardings: Any = None, device: Any = None, backend: str | None = None,
-        compiler_options: Mapping[str, Any] | None = None, **kwargs: Any) -> Callable[..., Any]:
+def jit(fun: Callable[..., Any] | None = None, /, *, device: Any = None,
+        backend: str | None = None, compiler_options: Mapping[str, Any] | None = None,
+        **kwargs: Any) -> Callable[..., Any]:
     """`functrans.jit`, on a device or a backend that is named; options of XLA's compiler are none.
-
-    Shardings are over one device, and change nothing.
     """
     if fun is None:
-        return functools.partial(jit, in_shardings=in_shardings, out_shardings=out_shardings,
-                                 device=device, backend=backend, **kwargs)
+        return functools.partial(jit, device=device, backend=backend, **kwargs)
     place = device if device is not None else backend
     compiled = functrans.jit(fun, **kwargs)
     with contextlib.suppress(ValueError, TypeError):
         # as an attribute, since libraries ask for it without following __wrapped__
-        compiled.__signature__ = inspect.signature(fun)  # type: ignore[attr-defined]
+        compiled.__signature__ = inspect.signature(fun)
     if place is None or find_device(place) == current_device():
         return compiled
 

@@ -12,11 +12,12 @@ from functrans.core.errors import ArgumentError
 from functrans.core.jaxpr import Var
 from functrans.core.source import user_source
 from functrans.core.trace import get_trace
+from functrans.core.tree_levels import is_tree_node
 from functrans.extend.core import Primitive
 
 __all__ = ["AbstractRef", "DropVar", "EArray", "ExtendedDType", "Ref", "TypedNdArray", "call_p",
            "closed_call_p", "global_result_handlers", "new_ref", "physical_aval", "stop_gradient_p",
-           "supports_inf", "trace_state_clean"]
+           "supports_inf", "trace_state_clean", "tree_registry"]
 
 
 class DropVar(Var):
@@ -55,6 +56,16 @@ global_result_handlers: Final[dict[Any, Any]] = {}
 
 stop_gradient_p: Final = Primitive("stop_gradient")
 """JAX's, which its stop_gradient does not use either; libraries give it rules."""
+
+
+class _Registry:
+    """The types that are nodes of trees, which libraries look one up in."""
+
+    def __contains__(self, cls: object) -> bool:
+        return isinstance(cls, type) and is_tree_node(cls)
+
+
+tree_registry: Final = _Registry()
 call_p: Final = Primitive("call")
 closed_call_p: Final = Primitive("closed_call")
 """Calls of programs that functrans does not make; a jitted function is `jit_p`."""

@@ -38,7 +38,8 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     "jax._src.state.types": Module((), {"AbstractRef": f"{_PARTS}.stand_ins:AbstractRef"}),
     "jax._src.traceback_util": Module((f"{_PARTS}.tracebacks",), {
         "_exclude_paths": f"{_PARTS}.tracebacks:excluded_paths"}),
-    "jax._src.tree_util": Module(("functrans.tree_util",)),
+    "jax._src.tree_util": Module(("functrans.tree_util",), {
+        "_registry": f"{_PARTS}.stand_ins:tree_registry"}),
     "jax._src.xla_bridge": Module((f"{_PARTS}.backend",), {
         "_backends": f"{_PARTS}.backend:known_backends"}),
 })

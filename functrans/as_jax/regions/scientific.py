@@ -27,8 +27,7 @@ _SAME: Final = (
 MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     **{f"jax.{name}": Module((f"functrans.{name}",)) for name in _SAME},
     "jax.numpy": Module(("functrans.numpy",)),
-    "jax.lax": Module(("functrans.lax",), {
-        "with_sharding_constraint": "functrans.as_jax.parts.sharding:with_sharding_constraint"}),
+    "jax.lax": Module(("functrans.lax",)),
     "jax.lax.linalg": Module(("functrans.lax.linalg",)),
     "jax.random": Module(("functrans.random",)),
 })

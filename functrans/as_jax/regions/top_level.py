@@ -15,7 +15,6 @@ VERSION: Final = "0.10.2"
 VERSION_INFO: Final = tuple(map(int, VERSION.split(".")))
 
 _SETTINGS: Final = "functrans.as_jax.parts.settings"
-_SHARDING: Final = "functrans.as_jax.parts.sharding"
 _HERE: Final = "functrans.as_jax.regions.top_level"
 
 # of functrans alone
@@ -44,10 +43,7 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
             "Ref": "functrans.as_jax.parts.stand_ins:Ref",
             "new_ref": "functrans.as_jax.parts.stand_ins:new_ref",
             "copy_to_host_async": f"{_SETTINGS}:copy_to_host_async",
-            "P": f"{_SHARDING}:PartitionSpec",
-            **{name: f"{_SHARDING}:{name}" for name in (
-                "NamedSharding", "device_put", "make_mesh", "pmap", "reshard", "set_mesh",
-                "shard_map")}},
+            "pmap": "functrans.as_jax.parts.pmap:pmap"},
         hidden=_OURS),
     "jax.version": Module((), {"__version__": f"{_HERE}:VERSION",
                                "__version_info__": f"{_HERE}:VERSION_INFO"}),
