@@ -116,6 +116,8 @@ def range_text(value: Any) -> str:
     if x.size == 0:
         return f"{text}, empty"
     kind = dtypes.kind(x.dtype)
+    if kind == "k":  # keys have no range
+        return text
     if kind == "b":
         return f"{text}, true in {int(x.sum())} of {x.size}" if x.ndim else f"{text} {bool(x)}"
     if kind == "c":

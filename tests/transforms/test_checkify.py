@@ -121,7 +121,7 @@ def test_a_value_may_be_a_tree(run):
         return tree["a"]
 
     error, _ = run(checkify.checkify(f))({"a": fnp.array([-1.0]), "b": (2.0,)})
-    assert error.get().startswith("of {'a': [-1.], 'b': (2.0,)} and 3")
+    assert error.get().startswith("of {'a': Array([-1.]), 'b': (Array(2.0),)} and 3")
     assert run(checkify.checkify(f))({"a": fnp.array([1.0]), "b": ()})[0].get() is None
 
 
@@ -130,3 +130,13 @@ def test_messages_have_the_words_of_jax():
     assert "out-of-bounds" in error.get()
     error, _ = checkify.checkify(lambda x, y: x / y, checkify.div_checks)(fnp.ones(2), 0)
     assert "division by zero" in error.get()
+
+
+@RUNS
+def test_keys_among_the_values(run):
+    def f(key):
+        checkify.check(ft.random.key_data(key)[1] > 9, "a key: {key}", key=key)
+        return ft.random.normal(key)
+
+    error, _ = run(checkify.checkify(f))(ft.random.key(3))
+    assert error.get().startswith("a key:") and "key<fry>[]" in error.get()
