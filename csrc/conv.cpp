@@ -175,7 +175,8 @@ int run_dense(const ft_conv& conv) {
     const Patches kernel{c.w, in, 0, {}, {}, w_rows, c.w_sum, 0};
     const bool along_columns = std::abs(c.w_sum.back().stride) <= std::abs(conv.w_out);
     if (along_columns) {
-      each(conv.groups * conv.out_features, 1, rows * sum < kSerial, [&](i64 begin, i64 end) {
+      each(conv.groups * conv.out_features, 1, rows * sum < kSerial,
+           8 * conv.groups * conv.out_features * sum, [&](i64 begin, i64 end) {
         kernel.gather(begin, end, 0, sum, true, w_copy.get() + begin * sum * in);
       });
       g.b_batch0 = conv.out_features * sum;
@@ -183,7 +184,7 @@ int run_dense(const ft_conv& conv) {
       g.b_row = 1;
     } else {
       const i64 width = conv.groups * conv.out_features;
-      each(sum, 16, rows * sum < kSerial, [&](i64 begin, i64 end) {
+      each(sum, 16, rows * sum < kSerial, 8 * width * sum, [&](i64 begin, i64 end) {
         kernel.gather(0, width, begin, end, false, w_copy.get() + begin * width * in);
       });
       g.b_batch0 = conv.out_features;

@@ -51,6 +51,13 @@ const PairKernels* pair_kernels() {
   return nullptr;
 }
 
+// Elements of c whose pieces are added up at a time.
+constexpr i64 kFinishElements = 2048;
+constexpr i64 kFewTasks = 4;
+// Multiply-adds of small products that one thread takes at a time: 1 us of larger ones, some us of
+// those with a few columns.
+constexpr i64 kBatchWork = 1 << 15;
+
 // Few rows and columns but a long sum: pieces of the sum are products of their own, which are added
 // up. How many there are depends on the sizes alone, so that results do not depend on threads.
 i64 pieces_of_sum(const Product& p) {
@@ -74,7 +81,7 @@ bool run_split(const Product& p, i64 pieces, bool serial) {
   part.accumulate = 0;
   part.epilogue = nullptr;
   std::atomic<bool> failed{false};
-  each(pieces, 1, serial, [&](i64 begin, i64 end) {
+  each(pieces, 1, serial, p.work(), [&](i64 begin, i64 end) {
     for (i64 piece = begin; piece < end; ++piece) {
       ft_gemm one = part;
       const i64 k0 = piece * depth;
@@ -82,25 +89,37 @@ bool run_split(const Product& p, i64 pieces, bool serial) {
       const Product product{one, p.kernels, p.pack, p.batch, p.k0 + k0,
                             p.a + k0 * g.a_col * p.in_size(), p.b + k0 * g.b_row * p.in_size(),
                             sums.get() + piece * tile * size};
-      if (!run_packed(product, true)) failed = true;
+      const bool in_place = suits_in_place(product);
+      if (!(in_place ? run_in_place(product, true) : run_packed(product, true))) failed = true;
     }
   });
   if (failed) return false;
+  // some rows at a time, so that their sums stay in a cache; an addition counts as eight
   const Finish add = p.kernels.finish[part.out_type];
-  for (i64 piece = 1; piece < pieces; ++piece) {
-    add(1, tile, sums.get() + piece * tile * size, tile, 1, true, sums.get(), tile, 1);
-  }
-  p.finish(0, g.m, 0, g.n, sums.get(), g.n);
+  const i64 rows = divide_up(kFinishElements, g.n);
+  each(divide_up(g.m, rows), 1, serial, 8 * pieces * tile, [&](i64 begin, i64 end) {
+    for (i64 i = begin * rows; i < std::min(g.m, end * rows); i += rows) {
+      const i64 count = std::min(g.m - i, rows) * g.n;
+      char* total = sums.get() + i * g.n * size;
+      for (i64 piece = 1; piece < pieces; ++piece) {
+        add(1, count, total + piece * tile * size, count, 1, true, total, count, 1);
+      }
+      p.finish(i, std::min(g.m, i + rows), 0, g.n, total, g.n);
+    }
+  });
   return true;
 }
 
 bool run_one(const Product& p, bool serial) {
   const ft_gemm& g = p.g;
-  serial = serial || g.m * g.n * std::max<i64>(g.k, 1) < kSerial;
+  serial = serial || p.work() < kSerial;
   if (p.kernels.direct != nullptr && g.a_fill == nullptr && g.b_fill == nullptr) {
     if (suits_vector(p)) return run_vector(p, serial);
     if (g.m <= kSmall && g.n <= kSmall && g.k <= kSmall) return run_small(p);
-    if (suits_in_place(p)) return run_in_place(p, serial);
+    // a few tasks of long sums are better cut along the sums
+    if (suits_in_place(p) && (tasks_in_place(p) >= kFewTasks || pieces_of_sum(p) == 1)) {
+      return run_in_place(p, serial);
+    }
   }
   const i64 pieces = pieces_of_sum(p);
   return pieces > 1 ? run_split(p, pieces, serial) : run_packed(p, serial);
@@ -202,7 +221,8 @@ int ft_gemm_run(const ft_gemm* given) {
     }
   };
   if (over_batch) {
-    each(batches, std::max<i64>(1, kSerial / 2 / work), batches * work < kSerial, run);
+    each(batches, std::max<i64>(1, kBatchWork / work), batches * work < kBatchWork,
+         batches * work, run);
   } else {
     run(0, batches);
   }

@@ -44,9 +44,11 @@ class Packed {
     return std::min(count, std::max<i64>(1, kPackedBytes / bytes / tile) * tile);
   }
 
-  // Smaller tasks where there would be too few to share.
+  // Smaller tasks where there would be too few to share. No sum depends on the tile that it is in.
   void shrink_tiles() {
-    while (divide_up(p_.g.m, tile_rows_) * divide_up(p_.g.n, tile_columns_) < 8) {
+    const i64 threads = thread_count();
+    const i64 wanted = threads == 1 ? 1 : std::min(2 * threads, p_.work() / kPieceWork);
+    while (divide_up(p_.g.m, tile_rows_) * divide_up(p_.g.n, tile_columns_) < wanted) {
       if (tile_columns_ > 4 * kernels_.nr && p_.g.n > tile_columns_ / 2) {
         tile_columns_ = round_up(tile_columns_ / 2, kernels_.nr);
       } else if (tile_rows_ > 4 * kernels_.mr) {
@@ -69,7 +71,9 @@ class Packed {
     const i64 column_tiles = divide_up(j1 - j0, tile_columns_);
     const i64 b_pieces = new_columns && !own_b_ ? column_tiles * blocks_ : 0;
     const i64 a_pieces = own_a_ ? 0 : row_tiles * blocks_;
-    each(b_pieces + a_pieces, 1, serial_, [&](i64 begin, i64 end) {
+    // to pack an element takes about as long as 16 multiply-adds
+    const i64 packed = ((new_columns && !own_b_ ? j1 - j0 : 0) + (own_a_ ? 0 : i1 - i0)) * p_.g.k;
+    each(b_pieces + a_pieces, 1, serial_, 16 * packed, [&](i64 begin, i64 end) {
       for (i64 piece = begin; piece < end; ++piece) {
         if (piece < b_pieces) {
           const i64 j = j0 + piece / blocks_ * tile_columns_, block = piece % blocks_;
@@ -81,7 +85,8 @@ class Packed {
         }
       }
     });
-    each(row_tiles * column_tiles, 1, serial_, [&](i64 begin, i64 end) {
+    const i64 work = (i1 - i0) * (j1 - j0) * std::max<i64>(1, p_.g.k);
+    each(row_tiles * column_tiles, 1, serial_, work, [&](i64 begin, i64 end) {
       const bool buffered = p_.buffered();
       const i64 depth = divide_up(depth_, kernels_.k_step) * kernels_.element_size;
       const Buffer sums(buffered ? tile_rows_ * tile_columns_ * kernels_.sum_size : 0);

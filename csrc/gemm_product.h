@@ -24,7 +24,11 @@ constexpr i64 kPackedBytes = 16 << 20;
 // kernel (576 x 64, sum over 50,000) went from 103 to 146, because its images stay in the cache.
 constexpr i64 kSplitTile = 1 << 17;
 constexpr i64 kSplitDepth = 1024;
-constexpr i64 kSerial = 1 << 19;  // multiply-adds in the 5 us that a sleeping thread takes to start
+// Multiply-adds of a product that is cut into pieces, and of a piece at least: 6 us of float32, and 3.
+constexpr i64 kSerial = 1 << 18;
+constexpr i64 kPieceWork = 1 << 17;
+// ... in a nanosecond, until a product was measured.
+constexpr i64 kRate = 40;
 constexpr i64 kSmall = 64;        // extents up to which operands are packed on the stack
 constexpr i64 kInPlaceBytes = 256 << 10;  // of b that is read in place for many rows
 
@@ -33,8 +37,9 @@ constexpr int kSizes[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16};
 inline i64 divide_up(i64 x, i64 y) { return (x + y - 1) / y; }
 inline i64 round_up(i64 x, i64 y) { return divide_up(x, y) * y; }
 
+// body(begin, end) over [0, n), on several threads unless `serial`; `work` multiply-adds in all.
 template <typename Body>
-void each(i64 n, i64 grain, bool serial, const Body& body) {
+void each(i64 n, i64 grain, bool serial, i64 work, const Body& body) {
   if (serial || n <= grain) {
     if (n > 0) body(0, n);
     return;
@@ -43,9 +48,10 @@ void each(i64 n, i64 grain, bool serial, const Body& body) {
     (*static_cast<const Body*>(arg))(begin, end);
   };
   if (running_call == nullptr) {
-    parallel_for(call, const_cast<Body*>(&body), n, grain);
+    parallel_for(call, const_cast<Body*>(&body), n, grain, 1 + work / kRate);
   } else {  // what is left undone is numbers, and the result is not used
-    parallel_for_until(call, const_cast<Body*>(&body), n, grain, call_stops, running_call);
+    parallel_for_until(call, const_cast<Body*>(&body), n, grain, call_stops, running_call,
+                       1 + work / kRate);
   }
 }
 
@@ -78,6 +84,7 @@ struct Product {
   const char* b;
   char* c;
 
+  i64 work() const { return g.m * g.n * std::max<i64>(g.k, 1); }
   i64 in_size() const { return kSizes[g.in_type]; }
   i64 out_size() const { return kSizes[g.out_type]; }
   // Sums go to a buffer of their own first, unless c can hold them.
@@ -110,6 +117,7 @@ bool run_vector(const Product& p, bool serial);
 
 // Whether run_in_place, run_vector can take it, and is the faster choice.
 bool suits_in_place(const Product& p);
+i64 tasks_in_place(const Product& p);  // how many run_in_place has to share
 bool suits_vector(const Product& p);
 
 }  // namespace functrans

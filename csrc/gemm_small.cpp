@@ -60,6 +60,16 @@ bool multiply_copies(const Product& p, bool same) {
   return multiply_in_place(p, a, a_row, a_col, b_copy, g.n, 0, g.m, 0, g.n);
 }
 
+// Rows and columns of a task of a product that is read in place.
+struct TileInPlace {
+  explicit TileInPlace(const Product& p) {
+    const bool flat = p.g.m <= 2 * p.kernels.mr;
+    height = flat ? p.g.m : 4 * p.kernels.mr;
+    width = flat ? kTileBytes / 2 / p.kernels.element_size : p.g.n;
+  }
+  i64 height, width;
+};
+
 bool same_type(const Product& p) { return p.in_size() == p.kernels.element_size; }
 
 }  // namespace
@@ -79,14 +89,17 @@ bool suits_in_place(const Product& p) {
          (g.n <= 2 * p.kernels.nr && g.n * g.k * p.in_size() <= kInPlaceBytes);
 }
 
+i64 tasks_in_place(const Product& p) {
+  const TileInPlace tile(p);
+  return divide_up(p.g.m, tile.height) * divide_up(p.g.n, tile.width);
+}
+
 bool run_in_place(const Product& p, bool serial) {
   const ft_gemm& g = p.g;
-  const bool flat = g.m <= 2 * p.kernels.mr;
-  const i64 height = flat ? g.m : 8 * p.kernels.mr;
-  const i64 width = flat ? kTileBytes / 2 / p.kernels.element_size : g.n;
+  const auto [height, width] = TileInPlace(p);
   const i64 row_tiles = divide_up(g.m, height);
   std::atomic<bool> failed{false};
-  each(row_tiles * divide_up(g.n, width), 1, serial, [&](i64 begin, i64 end) {
+  each(tasks_in_place(p), 1, serial, p.work(), [&](i64 begin, i64 end) {
     for (i64 tile = begin; tile < end; ++tile) {
       const i64 i = tile % row_tiles * height, j = tile / row_tiles * width;
       if (!multiply_in_place(p, p.a, g.a_row, g.a_col, p.b, g.b_row, i, std::min(g.m, i + height),
@@ -119,7 +132,7 @@ bool run_vector(const Product& p, bool serial) {
   // rows: y and four rows of b stay in the first level cache; dots: a few rows for each thread
   const i64 width = rows ? std::min<i64>(kRowsTile / size, round_up(divide_up(g.n, 8), 64))
                          : std::max<i64>(4, round_up(divide_up(16384, g.k), 4));
-  each(divide_up(g.n, width), 1, serial, [&](i64 begin, i64 end) {
+  each(divide_up(g.n, width), 1, serial, p.work(), [&](i64 begin, i64 end) {
     for (i64 j = begin * width; j < std::min(g.n, end * width); j += width) {
       const i64 columns = std::min(g.n - j, width);
       const i64 step = buffered ? 1 : g.c_col;

@@ -5,6 +5,7 @@
 #include "interrupts.h"
 #include "library.h"
 #include "program_type.h"
+#include "thread_costs.h"
 #include "threads.h"
 
 #include <cstring>
@@ -259,7 +260,8 @@ void* allocate_bytes(std::int64_t bytes) {
 // The parallel loop of a program: abandoned where the call is to end, and whether it was.
 int parallel_in_call(void* context, RangeFn body, void* arg, std::int64_t n,
                      std::int64_t grain) noexcept {
-  return parallel_for_until(body, arg, n, grain, call_stops, context) ? 0 : 1;
+  const std::int64_t grains = grain > 0 ? (n - 1) / grain + 1 : n;
+  return parallel_for_until(body, arg, n, grain, call_stops, context, grains * kGrainTime) ? 0 : 1;
 }
 
 PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

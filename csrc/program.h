@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.h"
+#include "threads.h"
 
 #include <atomic>
 #include <cstdint>
@@ -69,6 +70,7 @@ struct Program {
   bool any_donated = false;
   bool any_alias = false;
   bool heavy = false;
+  mutable ThreadWishes threads;  // of its last run
 
   ~Program();
 };

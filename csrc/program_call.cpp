@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <new>
+#include <optional>
 
 namespace functrans {
 namespace {
@@ -251,8 +252,12 @@ bool Call::run() {
     outer = std::exchange(running_call, &context);
     context.thread = PyEval_SaveThread();
   }
-  const int status =
-      program.entry(&program.api, &context, buffers.data(), arena, sizes.data());
+  int status;
+  {
+    std::optional<ProgramRun> threads;
+    if (program.heavy) threads.emplace(program.threads);
+    status = program.entry(&program.api, &context, buffers.data(), arena, sizes.data());
+  }
   if (program.heavy) {
     restore_thread(context.thread);
     running_call = outer;

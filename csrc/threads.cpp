@@ -5,16 +5,13 @@
 #include "threads_openmp.h"
 
 #include "common.h"
+#include "cpu_count.h"
 #include "interrupts.h"
 #include "library.h"
+#include "thread_costs.h"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cinttypes>
-#include <climits>
-#include <cstdio>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -31,18 +28,26 @@ namespace {
 constexpr int kMaxThreads = 512;
 // Pieces per thread: one that loses its CPU to a neighbour holds up a piece, not its whole share.
 constexpr std::int64_t kPieces = 12;
-// How long a thread watches memory before it sleeps. A sleeping thread starts 5 us (quiet) to 50 us
-// (virtual machine) after it is woken; kernels of one program follow one another in less.
-constexpr std::chrono::nanoseconds kSpin{15000};
+// Nanoseconds that a thread watches memory before it sleeps: after a loop, and while a program runs
+// whose loops want it awake. Kernels of one program follow one another in less.
+constexpr std::int64_t kWatch = 15000;
+constexpr std::int64_t kWatchInProgram = 200000;
+// A thread that watches offers its CPU to others so often. Where one takes it, which shows as a gap,
+// threads watch as if no program ran for a while.
+constexpr std::int64_t kYieldAfter = 4000;
+constexpr std::int64_t kGap = 50000;
+constexpr std::int64_t kCrowded = 50000000;
+// What awake threads have to save a program, all its loops together, to be woken when it begins.
+constexpr std::int64_t kWorthWatching = 40000;
 // How long a thread works, and its caller waits, without asking whether the loop is to end.
 constexpr std::int64_t kAskAfter = 8;  // milliseconds
 constexpr timespec kWaitAtMost{0, 100000000};
 constexpr std::size_t kStackBytes = std::size_t{4} << 20;
 // How long a thread keeps to a CPU that it moved to, and how long at least if it is shared, too.
-constexpr std::chrono::milliseconds kKeep{100};
-constexpr std::chrono::milliseconds kMoveAfter{2};
-// A caller wakes this many, each of which wakes two: waking takes a microsecond apiece.
-constexpr std::uint32_t kFirstWakes = 4;
+constexpr std::int64_t kKeep = 100000000;
+constexpr std::int64_t kMoveAfter = 2000000;
+// A caller wakes this many, each of which wakes two: waking takes two microseconds apiece.
+constexpr int kFirstWakes = 4;
 
 // `state` of a job: whether threads may still join, whether the caller sleeps, how many work.
 constexpr std::uint32_t kOpen = 1u << 31;
@@ -56,12 +61,16 @@ struct alignas(64) Share {
   std::int64_t end = 0;
 };
 
+// Helpers have numbers from 1; a loop is for those up to a number, so that those which are often
+// wanted stay awake, with their share of the data in their caches.
+struct alignas(64) Helper {
+  std::atomic<std::uint32_t> asleep{0};  // 1: it sleeps on this word
+};
+
 // Trivially destructible and never destroyed: threads may look at it while the process exits.
 struct Pool {
   std::atomic<bool> taken{false};  // a caller has the pool; it alone writes the job
-  alignas(64) std::atomic<std::uint32_t> epoch{0};  // counts jobs; threads sleep on it
-  std::atomic<int> sleepers{0};
-  std::atomic<bool> waking{false};  // threads were woken and none has run since
+  alignas(64) std::atomic<std::uint32_t> epoch{0};  // counts jobs
   alignas(64) std::atomic<std::uint32_t> state{0};
   alignas(64) RangeFn body = nullptr;
   void* arg = nullptr;
@@ -69,13 +78,17 @@ struct Pool {
   std::int64_t grain = 1;
   StopFn stops = nullptr;  // null: the loop is always done to its end
   void* context = nullptr;
-  std::atomic<std::uint32_t> helpers{0};  // threads that may join, the caller left out
-  int started = 0;                        // these two are written by who has the pool
-  bool refused = false;                   // the system gave no more threads
-  std::uint32_t unwoken = 0;              // jobs that woke nobody
+  std::atomic<int> helpers{0};           // up to which number they may join
+  std::atomic<std::int64_t> spent{0};    // nanoseconds of all threads on the job
+  std::atomic<int> started{0};           // these two are written by who has the pool
+  bool refused = false;                  // the system gave no more threads
   std::atomic<int> count{0};  // 0: not yet known
+  alignas(64) std::atomic<int> programs{0};  // that run and want helpers awake, ...
+  std::atomic<int> watching{0};              // ... up to this number
+  std::atomic<std::int64_t> crowded{0};      // until when others are taken to need the CPUs
   std::atomic<std::uint64_t> busy[CPU_SETSIZE / 64]{};  // CPUs on which threads of the job run
   Share shares[kMaxThreads];
+  Helper each[kMaxThreads];
 };
 
 Pool pool;
@@ -97,17 +110,27 @@ inline void relax() {
 #endif
 }
 
-// Watches for `done` for a short while; whether it came.
-template <typename Done>
-bool spin_until(Done done) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  do {
+bool is_crowded(std::int64_t now) {
+  return now < pool.crowded.load(std::memory_order_relaxed);
+}
+
+// Watches for `done` until `end()`; whether it came. The CPU is offered to others now and then.
+template <typename Done, typename End>
+bool watch_until(Done done, End end) {
+  std::int64_t yielded = clock_nanoseconds(), seen = yielded;
+  for (;;) {
     for (int i = 0; i < 16; ++i) {
       if (done()) return true;
       relax();
     }
-  } while (std::chrono::steady_clock::now() < end);
-  return done();
+    const std::int64_t now = clock_nanoseconds();
+    if (now - seen > kGap) pool.crowded.store(now + kCrowded, std::memory_order_relaxed);
+    if (now >= end()) return done();
+    seen = now;
+    if (now - yielded < kYieldAfter) continue;
+    sched_yield();
+    yielded = now;
+  }
 }
 
 // Runs a loop in steps between which it asks whether to stop: steps grow until one takes
@@ -173,7 +196,7 @@ class Place {
   void find() {
     const bool alone = claim(sched_getcpu());
     if (alone && !kept_) return;
-    const auto now = std::chrono::steady_clock::now();
+    const std::int64_t now = clock_nanoseconds();
     if (kept_ && now - since_ >= kKeep) leave();
     if (alone || now - since_ < kMoveAfter) return;
     if (!kept_ && sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) return;
@@ -198,26 +221,49 @@ class Place {
   }
 
   bool kept_ = false;
-  std::chrono::steady_clock::time_point since_;
+  std::int64_t since_ = 0;
   cpu_set_t allowed_;
   cpu_set_t own_;
 };
 
+// Wakes a helper if it sleeps. One that was woken counts as awake, even if it has no CPU yet: while
+// other processes have the CPUs, waking it again for every loop would cost 1 to 4 us each.
+void wake(int number) {
+  std::atomic<std::uint32_t>& asleep = pool.each[number].asleep;
+  if (asleep.load(std::memory_order_seq_cst) == 0 || asleep.exchange(0) == 0) return;
+  futex_wake(asleep, 1);
+}
+
+// Wakes the first of the helpers up to a number, and the two that one of them has to wake.
+void wake_first(int helpers) {
+  for (int k = 1; k <= std::min(helpers, kFirstWakes); ++k) wake(k);
+}
+
+void wake_next(int number, int helpers) {
+  const int next = kFirstWakes + 2 * number - 1;
+  for (int k = next; k <= std::min(helpers, next + 1); ++k) wake(k);
+}
+
+// Whether a program runs that wants this helper awake.
+bool is_watched(int number) {
+  return pool.programs.load(std::memory_order_relaxed) > 0 &&
+         number <= pool.watching.load(std::memory_order_relaxed);
+}
+
 // Takes part in the job of the moment; whether there was one that wanted help.
-bool help(std::uint32_t number, Place& place) {
+bool help(int number, Place& place) {
   std::uint32_t state = pool.state.load(std::memory_order_acquire);
-  std::uint32_t helpers;
   do {
-    helpers = pool.helpers.load(std::memory_order_relaxed);
-    if ((state & kOpen) == 0 || (state & kWorking) >= helpers) return false;
+    if ((state & kOpen) == 0 || number > pool.helpers.load(std::memory_order_relaxed)) return false;
   } while (!pool.state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel));
-  helpers = pool.helpers.load(std::memory_order_relaxed);  // of the job that was joined
-  if (helpers > kFirstWakes && (state & kWorking) + 1 < helpers &&
-      pool.sleepers.load(std::memory_order_relaxed) > 0) {
-    futex_wake(pool.epoch, 2);
+  const int helpers = pool.helpers.load(std::memory_order_relaxed);  // of the job that was joined
+  if (number <= helpers) {
+    wake_next(number, helpers);
+    const std::int64_t begin = clock_nanoseconds();
+    place.find();
+    run_shares(static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(helpers) + 1);
+    pool.spent.fetch_add(clock_nanoseconds() - begin, std::memory_order_relaxed);
   }
-  place.find();
-  run_shares(number % (helpers + 1), helpers + 1);
   state = pool.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
   if (state == kCallerSleeps) futex_wake(pool.state, 1);
   return true;
@@ -246,25 +292,36 @@ void take_short_turns() {
 }
 
 void* work(void* argument) {
-  const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(argument));
+  const int number = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  std::atomic<std::uint32_t>& asleep = pool.each[number].asleep;
   take_short_turns();
   Place place;
+  std::int64_t used = clock_nanoseconds();  // when it helped or was woken
   for (;;) {
     const std::uint32_t seen = pool.epoch.load(std::memory_order_acquire);
-    auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
-    // Who came too late has a busy CPU, perhaps that of the caller, and does not watch on it.
-    if (help(number, place) ? spin_until(called) : called()) continue;
-    pool.sleepers.fetch_add(1);
-    futex_wait(pool.epoch, seen);
-    pool.sleepers.fetch_sub(1);
-    pool.waking.store(false, std::memory_order_relaxed);
+    if (help(number, place)) used = clock_nanoseconds();
+    const auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
+    const auto end = [number, used] {
+      const bool longer = is_watched(number) && !is_crowded(used);
+      return used + (longer ? kWatchInProgram : kWatch);
+    };
+    if (watch_until(called, end)) continue;
+    asleep.store(1, std::memory_order_seq_cst);
+    if (pool.epoch.load(std::memory_order_seq_cst) != seen) {
+      asleep.store(0, std::memory_order_relaxed);
+      continue;
+    }
+    while (asleep.load(std::memory_order_acquire) == 1) futex_wait(asleep, 1);
+    used = clock_nanoseconds();
+    if (is_watched(number)) wake_next(number, pool.watching.load(std::memory_order_relaxed));
   }
   return nullptr;
 }
 
 // Threads up to `wanted`, as far as the system gives them. The pool is taken by the caller.
 void start_threads(int wanted) {
-  if (pool.started >= wanted || pool.refused) return;
+  int started = pool.started.load(std::memory_order_relaxed);
+  if (started >= wanted || pool.refused) return;
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -272,13 +329,13 @@ void start_threads(int wanted) {
   sigset_t all, before;
   sigfillset(&all);  // signals are for the threads that run Python
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (pool.started < wanted) {
+  while (started < wanted) {
     pthread_t thread;
     pool.refused = pthread_create(&thread, &attributes, work,
-                                  reinterpret_cast<void*>(std::uintptr_t(pool.started) + 1)) != 0;
+                                  reinterpret_cast<void*>(std::intptr_t{started} + 1)) != 0;
     if (pool.refused) break;
     pthread_setname_np(thread, "functrans");
-    ++pool.started;
+    pool.started.store(++started, std::memory_order_relaxed);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
@@ -286,68 +343,6 @@ void start_threads(int wanted) {
 
 std::atomic<ThreadLayer> layer{ThreadLayer::kOwn};
 thread_local int share_of_thread = 0;
-
-// --- how many
-
-// CPUs that a cgroup's quota pays for, rounded up; kMaxThreads where it sets none.
-int quota_of(const char* directory) {
-  char path[PATH_MAX + 32];
-  std::snprintf(path, sizeof path, "%s/cpu.max", directory);
-  std::int64_t quota = -1;
-  std::int64_t period = -1;
-  if (std::FILE* file = std::fopen(path, "re")) {  // version 2: "max 100000" or "150000 100000"
-    if (std::fscanf(file, "%" SCNd64 " %" SCNd64, &quota, &period) != 2) quota = -1;
-    std::fclose(file);
-  } else {
-    const char* names[] = {"cpu.cfs_quota_us", "cpu.cfs_period_us"};
-    std::int64_t* values[] = {&quota, &period};
-    for (int i = 0; i < 2; ++i) {
-      std::snprintf(path, sizeof path, "%s/%s", directory, names[i]);
-      file = std::fopen(path, "re");
-      if (file == nullptr) return kMaxThreads;
-      if (std::fscanf(file, "%" SCNd64, values[i]) != 1) quota = -1;
-      std::fclose(file);
-    }
-  }
-  if (quota <= 0 || period <= 0) return kMaxThreads;
-  return static_cast<int>(std::min<std::int64_t>((quota + period - 1) / period, kMaxThreads));
-}
-
-// The least quota on the way from this process's cgroup to the root.
-int cgroup_quota() {
-  int least = std::min(quota_of("/sys/fs/cgroup"), quota_of("/sys/fs/cgroup/cpu"));
-  std::FILE* file = std::fopen("/proc/self/cgroup", "re");
-  if (file == nullptr) return least;
-  char line[PATH_MAX];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    line[std::strcspn(line, "\n")] = 0;
-    char* controllers = std::strchr(line, ':');
-    char* path = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
-    if (path == nullptr) continue;
-    *path++ = 0;
-    const bool unified = controllers[1] == 0;
-    if (!unified && std::strstr(controllers + 1, "cpu") == nullptr) continue;
-    while (char* slash = std::strrchr(path, '/')) {
-      if (slash[1] != 0) {
-        char directory[PATH_MAX + 64];
-        std::snprintf(directory, sizeof directory, "/sys/fs/cgroup%s%s", unified ? "" : "/cpu",
-                      path);
-        least = std::min(least, quota_of(directory));
-      }
-      *slash = 0;
-    }
-  }
-  std::fclose(file);
-  return least;
-}
-
-int available_cpus() {
-  int cpus = 0;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
-  if (cpus == 0) cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more than 1024 CPUs
-  return std::clamp(std::min(cpus, cgroup_quota()), 1, kMaxThreads);
-}
 
 // In the child of a fork: none of our threads came along, and who had the pool did not either.
 // OpenMP's threads did not come either, and it would wait for them.
@@ -366,7 +361,7 @@ int thread_count() noexcept {
   if (share_of_thread > 0) return share_of_thread;
   int count = pool.count.load(std::memory_order_relaxed);
   if (count == 0) {
-    count = available_cpus();
+    count = available_cpus(kMaxThreads);
     pool.count.store(count, std::memory_order_relaxed);
   }
   return count;
@@ -382,32 +377,31 @@ ThreadLayer thread_layer() noexcept { return layer.load(); }
 
 void set_thread_layer(ThreadLayer wanted) noexcept { layer.store(wanted); }
 
-void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept {
-  parallel_for_until(body, arg, n, grain, nullptr, nullptr);
+namespace {
+
+thread_local ProgramRun* running = nullptr;
+
+// The helpers, from the first on, that are awake, of so many.
+int awake_among(std::int64_t helpers) {
+  const int most = static_cast<int>(
+      std::min<std::int64_t>(helpers, pool.started.load(std::memory_order_relaxed)));
+  int awake = 0;
+  while (awake < most && pool.each[awake + 1].asleep.load(std::memory_order_relaxed) == 0) ++awake;
+  return awake;
 }
 
-bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
-                        void* context) noexcept {
-  if (n <= 0) return true;
-  // who goes on after a loop that was abandoned, as library functions do, does nothing more
-  if (stops != nullptr && stops(context) != 0) return false;
-  grain = std::max<std::int64_t>(grain, 1);
-  const int threads = n <= grain ? 1 : thread_count();
-  if (threads == 1 || pool.taken.load(std::memory_order_relaxed) ||
-      pool.taken.exchange(true, std::memory_order_acquire)) {
-    if (stops != nullptr) return Steps{body, arg, stops, context, grain}.run(0, n);
-    body(arg, 0, n);
-    return true;
-  }
-  const std::int64_t grains = (n - 1) / grain + 1;
-  const std::int64_t each = (grains - 1) / (threads * kPieces) + 1;
-  const std::int64_t pieces = (grains - 1) / each + 1;
-  if (layer.load(std::memory_order_relaxed) == ThreadLayer::kOpenMP) {
-    const bool whole = openmp_for(body, arg, n, each * grain, grain, threads, stops, context);
-    pool.taken.store(false, std::memory_order_release);
-    return whole && (stops == nullptr || stops(context) == 0);
-  }
-  start_threads(threads - 1);
+// A loop on this thread; whether it was done to its end.
+bool run_alone(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
+               void* context) {
+  if (stops != nullptr) return Steps{body, arg, stops, context, grain}.run(0, n);
+  body(arg, 0, n);
+  return true;
+}
+
+// The job of the pool, which the caller has: on this thread and so many helpers, in pieces of
+// `each` grains.
+bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, std::int64_t each,
+                 int helpers, StopFn stops, void* context) {
   static thread_local const bool short_turns = (take_short_turns(), true);
   static_cast<void>(short_turns);
   pool.body = body;
@@ -416,11 +410,11 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   pool.grain = grain;
   pool.stops = stops;
   pool.context = context;
-  const auto helpers = static_cast<std::uint32_t>(
-      std::min<std::int64_t>(std::min(threads - 1, pool.started), pieces - 1));
   pool.helpers.store(helpers, std::memory_order_relaxed);
+  pool.spent.store(0, std::memory_order_relaxed);
+  const std::int64_t pieces = (n - 1) / pool.piece + 1;
   const std::int64_t share = (pieces - 1) / (helpers + 1) + 1;
-  for (std::uint32_t k = 0; k <= helpers; ++k) {
+  for (int k = 0; k <= helpers; ++k) {
     pool.shares[k].next.store(std::min(n, k * share * pool.piece), std::memory_order_relaxed);
     pool.shares[k].end = std::min(n, (k + 1) * share * pool.piece);
   }
@@ -428,16 +422,14 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   claim(sched_getcpu());
   pool.state.store(kOpen, std::memory_order_release);
   pool.epoch.fetch_add(1);
-  // While other processes have the CPUs, a woken thread runs much later: waking it again for every
-  // loop would cost 1 to 4 us each. Now and then it is done, since `waking` may be out of date.
-  if (pool.sleepers.load() > 0 &&
-      (!pool.waking.exchange(true, std::memory_order_relaxed) || ++pool.unwoken % 8 == 0)) {
-    futex_wake(pool.epoch, static_cast<int>(std::min(helpers, kFirstWakes)));
-  }
-  run_shares(0, helpers + 1);
+  wake_first(helpers);
+  const std::int64_t begin = clock_nanoseconds();
+  run_shares(0, static_cast<std::uint32_t>(helpers) + 1);
+  const std::int64_t end = clock_nanoseconds();
   // Who has not joined by now is not waited for.
   std::uint32_t state = pool.state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
-  if (state != 0 && !spin_until([] { return pool.state.load(std::memory_order_acquire) == 0; })) {
+  if (state != 0 && !watch_until([] { return pool.state.load(std::memory_order_acquire) == 0; },
+                                 [end] { return end + kWatch; })) {
     state = pool.state.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
     while (state != kCallerSleeps) {
       futex_wait(pool.state, state, stops == nullptr ? nullptr : &kWaitAtMost);
@@ -446,8 +438,89 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     }
   }
   pool.state.store(0, std::memory_order_relaxed);
-  pool.taken.store(false, std::memory_order_release);
+  pool.spent.fetch_add(end - begin, std::memory_order_relaxed);
   return stops == nullptr || stops(context) == 0;
+}
+
+}  // namespace
+
+void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain,
+                  std::int64_t estimate) noexcept {
+  parallel_for_until(body, arg, n, grain, nullptr, nullptr, estimate);
+}
+
+bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
+                        void* context, std::int64_t estimate) noexcept {
+  if (n <= 0) return true;
+  // who goes on after a loop that was abandoned, as library functions do, does nothing more
+  if (stops != nullptr && stops(context) != 0) return false;
+  const bool few = grain < 0;
+  grain = std::max<std::int64_t>(few ? -grain : grain, 1);
+  const std::int64_t grains = (n - 1) / grain + 1;
+  const std::int64_t most = std::min<std::int64_t>(grains, thread_count());
+  // within another loop threads are busy, and times are not those of the loop alone
+  if (most == 1 || pool.taken.load(std::memory_order_relaxed)) {
+    return run_alone(body, arg, n, grain, stops, context);
+  }
+  LoopCost cost(body, n, grain, estimate > 0 ? estimate : grains * kUnknownPiece);
+  const std::int64_t time = cost.nanoseconds();
+  const std::int64_t wanted = std::min(most, threads_awake(time));
+  if (running != nullptr && wanted > 1) running->could_save(time, static_cast<int>(wanted) - 1);
+  std::int64_t threads = std::max<std::int64_t>(1 + awake_among(wanted - 1),
+                                                std::min(most, threads_asleep(time)));
+  if (threads > 1 && pool.taken.exchange(true, std::memory_order_acquire)) {
+    return run_alone(body, arg, n, grain, stops, context);
+  }
+  if (threads > 1) start_threads(static_cast<int>(threads) - 1);
+  const bool openmp = layer.load(std::memory_order_relaxed) == ThreadLayer::kOpenMP;
+  if (!openmp) threads = std::min<std::int64_t>(threads, pool.started.load() + 1);
+  std::int64_t pieces = threads;
+  if (!few) pieces = std::clamp(time / kPieceTime, threads, threads * kPieces);
+  const std::int64_t each = (grains - 1) / pieces + 1;
+  bool whole;
+  const std::int64_t begin = clock_nanoseconds();
+  if (threads == 1) {
+    whole = run_alone(body, arg, n, grain, stops, context);
+  } else if (openmp) {
+    whole = openmp_for(body, arg, n, each * grain, grain, static_cast<int>(threads), stops,
+                       context) && (stops == nullptr || stops(context) == 0);
+  } else {
+    whole = run_on_pool(body, arg, n, grain, each, static_cast<int>(threads) - 1, stops, context);
+  }
+  if (whole) {
+    const std::int64_t taken = clock_nanoseconds() - begin;
+    cost.note(threads == 1 ? taken : openmp ? taken * threads : pool.spent.load());
+  }
+  if (threads > 1) pool.taken.store(false, std::memory_order_release);
+  return whole;
+}
+
+ProgramRun::ProgramRun(ThreadWishes& wishes) noexcept : wishes_(wishes), outer_(running) {
+  running = this;
+  const int helpers = std::min(wishes.helpers.load(std::memory_order_relaxed), thread_count() - 1);
+  if (helpers <= 0 || layer.load(std::memory_order_relaxed) != ThreadLayer::kOwn ||
+      is_crowded(clock_nanoseconds())) {
+    return;
+  }
+  if (pool.started.load(std::memory_order_relaxed) < helpers && !pool.taken.exchange(true)) {
+    start_threads(helpers);
+    pool.taken.store(false, std::memory_order_release);
+  }
+  pool.watching.store(helpers, std::memory_order_relaxed);
+  pool.programs.fetch_add(1);
+  counted_ = true;
+  wake_first(std::min(helpers, pool.started.load(std::memory_order_relaxed)));
+}
+
+ProgramRun::~ProgramRun() {
+  running = outer_;
+  wishes_.helpers.store(saved_ >= kWorthWatching ? most_ : 0, std::memory_order_relaxed);
+  if (counted_ && pool.programs.fetch_sub(1) <= 0) pool.programs.store(0);  // after a fork
+}
+
+void ProgramRun::could_save(std::int64_t time, int helpers) noexcept {
+  saved_ += std::max<std::int64_t>(0, time - time / (helpers + 1) - kJoin);
+  most_ = std::max(most_, helpers);
 }
 
 bool init_threads() {

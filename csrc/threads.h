@@ -1,6 +1,7 @@
 // The pool of threads that loops of programs and library functions run on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace functrans {
@@ -9,17 +10,45 @@ using RangeFn = void (*)(void* arg, std::int64_t begin, std::int64_t end);
 using StopFn = int (*)(void* context);
 
 // Runs `body` on disjoint pieces of [0, n), on this thread and on those of the pool; every piece
-// but the last is a multiple of `grain`, and they are handed out as threads ask for them. Serial
-// where the range is one piece, inside another parallel_for, and while another thread has the
-// pool. Needs no GIL; the body must neither take it nor throw.
-void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept;
+// but the last is a multiple of `grain`, and they are handed out as threads ask for them. A negative
+// grain: the fewest pieces, one for each thread, since each costs something besides its work. The
+// loop is taken to need `estimate` nanoseconds on one thread, until it was measured; 0 where nobody
+// knows. On how many threads it runs is decided by thread_costs.h. Serial where the range is one
+// piece, inside another parallel_for, and while another thread has the pool. Needs no GIL; the body
+// must neither take it nor throw.
+void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain,
+                  std::int64_t estimate = 0) noexcept;
 
 // The same until `stops(context)`, which all threads ask between pieces of some milliseconds and the
 // caller while it waits, too: the rest is left undone, and false returned.
 bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
-                        void* context) noexcept;
+                        void* context, std::int64_t estimate = 0) noexcept;
 
-// How many threads a parallel_for uses, the caller included.
+// The helpers that were to be awake in the last run of a program.
+struct ThreadWishes {
+  std::atomic<int> helpers{0};
+};
+
+// While one lives a program runs on this thread. If its loops could have saved time in its last run,
+// the threads that they want are woken at once, and watch for the next loop between two of them.
+class ProgramRun {
+ public:
+  explicit ProgramRun(ThreadWishes& wishes) noexcept;
+  ~ProgramRun();
+  ProgramRun(const ProgramRun&) = delete;
+  ProgramRun& operator=(const ProgramRun&) = delete;
+  // Notes a loop of so many nanoseconds that wants so many helpers.
+  void could_save(std::int64_t time, int helpers) noexcept;
+
+ private:
+  ThreadWishes& wishes_;
+  ProgramRun* outer_;
+  std::int64_t saved_ = 0;  // nanoseconds
+  int most_ = 0;
+  bool counted_ = false;
+};
+
+// How many threads a parallel_for may use, the caller included.
 int thread_count() noexcept;
 // At least 1; 0 returns to the number of CPUs that this process may use.
 void set_thread_count(int count) noexcept;

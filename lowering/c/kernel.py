@@ -19,13 +19,14 @@ from functrans.lowering.c.expressions import (
 )
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction, total_dtype
+from functrans.lowering.c.scatters import Scatters
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range, reachable_expressions
 from functrans.lowering.loops.index import at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
-from functrans.lowering.schedule.group import Schedule, has_constant_stride
+from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
 __all__ = ["CKernelWriter", "write_kernel"]
@@ -48,7 +49,7 @@ def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
 FEWEST_LANES = 4
 
 
-class CKernelWriter(ColumnReductions, TransposedReads):
+class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.kernel = kernel
@@ -120,13 +121,6 @@ class CKernelWriter(ColumnReductions, TransposedReads):
             lanes //= 2
         return lanes
 
-    def _writes_in_order(self, member: Member) -> bool:
-        s = self.kernel.builder(self.schedule.is_stored)
-        place, condition = self.kernel.target(s, member)
-        i = self.kernel.i
-        return (has_constant_stride(place, i) and place.coefficient(i) == 1
-                and (condition is None or not condition.depends_on(i)))
-
     # --- the function
 
     def write(self) -> KernelText:
@@ -140,14 +134,19 @@ class CKernelWriter(ColumnReductions, TransposedReads):
         if tiles:
             self.tiled_rows(tiles, head, body)
             return self._finish(head, body, self.domain.rows, grain=TILE_ROWS)
-        body.line("for (i64 o = begin; o < end; o++) {")
+        self.sliced = self._slicing()
+        if self.sliced:
+            self._begin_slices(body)
+        rows = f"0; o < {self.size(self.domain.rows)}" if self.sliced else "begin; o < end"
+        body.line(f"for (i64 o = {rows}; o++) {{")
         inner = body.nested()
         self._row(inner)
         body.take(inner)
         body.line("}")
         serial = any(isinstance(m.tensor, ScatterTensor) and not m.tensor.unique
-                     for m in self.kernel.members)
-        return self._finish(head, body, self.domain.rows, serial=serial)
+                     for m in self.kernel.members) and not self.sliced
+        text = self._finish(head, body, self.domain.rows, serial=serial)
+        return self._finish_slices(text) if self.sliced else text
 
     def _finish(self, head: CodeScope, body: CodeScope, count: Size, finish: str = "",
                 serial: bool = False, grain: Size = 1) -> KernelText:
@@ -201,7 +200,9 @@ class CKernelWriter(ColumnReductions, TransposedReads):
         if self.domain.total is not None:
             out.line(f"const i64 R = ft_min({self.size(self.domain.row)}, "
                      f"{self.size(self.domain.total)} - o * {self.size(self.domain.row)});")
-        _, elements = self.built(facts)
+        s, elements = self.built(facts)
+        if self.sliced == "row":
+            self._leave_other_rows(out, s)
         for stage in range(1 + max(self.stages.values())):
             for m in self.kernel.members:
                 if self.stages[m.tensor] == stage and m.role == "row":
@@ -450,30 +451,6 @@ class CKernelWriter(ColumnReductions, TransposedReads):
             size = f"({self.size(self.domain.row)} + 64) * {ITEM_SIZES[t.compute]}"
             self.head.line(f"{ctype} *{name} = ft->allocate({size});")
         return name
-
-    # --- scatter
-
-    def _scatter(self, m: Member, e: Expr, loop: CodeScope, s: Any) -> None:
-        t = m.tensor
-        assert isinstance(t, ScatterTensor)
-        place, condition = self.kernel.target(s, m)
-        out, p, lanes = self.operand(t), self.prelude, self.lanes
-        inner = loop
-        if condition is not None:
-            loop.line(f"if ({self.writer.scalar(condition, loop)}) {{")
-            inner = loop.nested()
-        value = self.writer.vector(e, inner)
-        at = f"{out} + {self.writer.index(place, inner)}"
-        dtype, count = t.compute, self.writer.count
-        if t.op != "set":
-            here = p.load(t.dtype, lanes, at, count) if lanes > 1 else p.load_scalar(t.dtype, at)
-            value = p.op(t.op, (dtype, dtype), (here, value), lanes)
-        store = p.store(t.dtype, lanes, at, value, count) if lanes > 1 else \
-            p.store_scalar(t.dtype, at, value)
-        inner.line(store + ";")
-        if condition is not None:
-            loop.take(inner)
-            loop.line("}")
 
 
 def _ascending(cuts: list[Size], row: Size) -> list[Size] | None:

@@ -64,9 +64,12 @@ static inline i64 ft_mod(i64 a, i64 b) { return a - b * ft_floordiv(a, b); }
 #else
 #define ft_clear_upper() ((void)0)
 #endif
+#ifndef FT_PARALLEL_WORK
+#define FT_PARALLEL_WORK SERVER.parallel_work
+#endif
 static inline int ft_run(void *ctx, ft_range body, void *arg, i64 n, i64 grain, i64 work) {
   int error = 0;
-  if (work > SERVER.parallel_work && n > grain) error = ft->parallel(ctx, body, arg, n, grain);
+  if (work > FT_PARALLEL_WORK && n > grain) error = ft->parallel(ctx, body, arg, n, grain);
   else body(arg, 0, n);
   ft_clear_upper();
   return error;
@@ -440,7 +443,8 @@ class FunctionWriter:
         per_range = work // text.count if isinstance(work, int) and isinstance(text.count, int) \
             and text.count > 0 else None
         grain = text.grain
-        if per_range is not None and isinstance(grain, int):  # a multiple of the kernel's own
+        if per_range is not None and isinstance(grain, int) and grain > 0:
+            # a multiple of the kernel's own
             grain *= max(1, SERVER.grain_work // max(per_range * grain, 1))
         self.work += work if isinstance(work, int) else SERVER.parallel_work
         run = (f"if (ft_run(ctx, {name}, a, {self.size(text.count)}, {self.size(grain)}, "

@@ -16,6 +16,7 @@ from functrans.lowering.c.lower import LoweredToC, lower
 from functrans.lowering.loops.tensor import CLibraryCall
 from functrans.lowering.portable import LibraryCall, StandaloneProgram
 from functrans.lowering.rules.library import TYPE_CODES
+from functrans.lowering.schedule.cpu_target import SERVER
 
 __all__ = ["HEADERS", "INSTRUCTION_SETS", "standalone"]
 
@@ -42,7 +43,8 @@ def standalone(jaxpr: Jaxpr, isa: str) -> StandaloneProgram | None:
         return None
     text = made.text
     return StandaloneProgram(
-        text=text.text, sizes=_sizes(made), constants=text.constants,
+        text=f"#define FT_PARALLEL_WORK {SERVER.exported_parallel_work}\n{text.text}",
+        sizes=_sizes(made), constants=text.constants,
         arena_bytes=text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
         library=text.libs, library_calls=_library_calls(made),
         host_equations=[call.eqn for call in text.hosts],

@@ -15,12 +15,17 @@ class CPUTarget:
     Work is in times of one addition of an element in a vector loop, loads and stores included.
     """
 
-    parallel_work: int = 600_000
-    """Elements times (2 + weight) of one element from which two threads win: waking the second
-    takes 5 to 20 us, in which one thread does about this much (additions and exponentials)."""
+    parallel_work: int = 40_000
+    """Elements times (2 + weight) of one element from which a loop is left to the runtime, which
+    knows how long it takes (`csrc/thread_costs.h`) and decides on how many threads it runs. Of the
+    kernels of twenty programs a unit takes 0.03 to 0.45 ns, 0.1 as a rule, and what takes less than
+    16 us is run on one thread."""
 
-    grain_work: int = 150_000
-    """What one piece of the work of several threads should be."""
+    exported_parallel_work: int = 600_000
+    """The same for exported programs, whose runtime takes all threads, which sleep in between."""
+
+    grain_work: int = 20_000
+    """What the runtime hands out at least, and takes to need 2 us until it has measured it."""
 
     heavy_work: int = 200_000
     """Programs that do more release the GIL while they run: releasing and taking it costs 0.1 us.

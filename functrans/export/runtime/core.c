@@ -25,11 +25,12 @@ static i64 ft_threads(void) {
 #endif
 }
 
-// Pieces of [0, n) in parallel; each but the last is a multiple of `grain`.
+// Pieces of [0, n) in parallel; each but the last is a multiple of `grain`. A negative grain: the
+// fewest pieces, one for each thread.
 static void ft_parallel(ft_range body, void *arg, i64 n, i64 grain) {
-  const i64 pieces = 4 * ft_threads();
+  const i64 threads = ft_threads(), pieces = grain < 0 ? threads : 4 * threads;
   const i64 step = ft_round_up((n + pieces - 1) / pieces, grain < 1 ? 1 : grain);
-  if (pieces == 4 || step >= n) {
+  if (threads == 1 || step >= n) {
     body(arg, 0, n);
     return;
   }

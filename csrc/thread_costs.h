@@ -1,0 +1,77 @@
+// How long loops take, and how many threads they are worth: the one place that decides it.
+//
+// A loop is known by its function, its range, its grain and the caller's estimate, and what it took
+// is remembered, so that from its second run on the decision is about measured time, whatever the
+// estimate was. Constants are from 16 cores of a Xeon (Sapphire Rapids, a virtual machine), us of a
+// loop of so much work on 1, 2, 4, 8 and 16 threads:
+//
+//   work   helpers awake                  asleep since 0.1 ms            asleep since 1 ms
+//      5     7.6  4.3  2.8  2.9  4.3       6.3  8.5 10.7 12.7 12.6       6.2  8.5 10.5 11.8 11.8
+//     20    22.4 13.2  8.7 11.0  5.2      22.0 22.8 19.8 15.4 15.8      21.4 23.7 23.3 25.5 25.7
+//     50    52.5 29.8 16.4 13.4  6.3      51.8 37.8 28.3 18.6 18.3      51.6 44.6 34.0 32.6 31.9
+//    100   103.0 54.2 29.6 18.1  9.0     101.7 62.8 41.0 24.6 21.9     101.5 70.1 47.1 39.8 40.2
+//    500   502.3  254  130 69.2 34.2     502.3  276  148 77.7 50.5     502.3  276  151 92.2 74.2
+//
+// A thread that is awake joins within 1 to 2 us, one that sleeps after 5 to 25, and to wake it costs
+// the caller 2. These loops share no data; where they do, lines move between caches.
+#pragma once
+
+#include "threads.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace functrans {
+
+// Nanoseconds that each thread is to have of a loop if it is awake, and if it has to be woken.
+constexpr std::int64_t kAwakeShare = 8000;
+constexpr std::int64_t kAsleepShare = 15000;
+// Shorter loops wake nobody.
+constexpr std::int64_t kWorthWaking = 45000;
+// What a thread that is awake costs its caller: joining, and what is read from other caches.
+constexpr std::int64_t kJoin = 2000;
+// What a piece takes at least: to ask for one costs 0.1.
+constexpr std::int64_t kPieceTime = 1000;
+// What a grain of a generated loop is taken to need (`grain_work` of cpu_target.py), ...
+constexpr std::int64_t kGrainTime = 2000;
+// ... and a piece that nobody has estimated or measured: library functions cut theirs
+// by 5 to 100 us.
+constexpr std::int64_t kUnknownPiece = 20000;
+
+// Nanoseconds of a clock that only moves forward.
+std::int64_t clock_nanoseconds() noexcept;
+
+// What is remembered of a loop. Another one with the same place in the table replaces it.
+class LoopCost {
+ public:
+  LoopCost(RangeFn body, std::int64_t n, std::int64_t grain, std::int64_t estimate) noexcept;
+
+  // Of the whole loop, on one thread.
+  std::int64_t nanoseconds() const noexcept { return time_; }
+  // A run that took so long, all its threads together. What is less than known counts by half;
+  // what is more by a sixteenth at most, since neighbours delay a loop and nothing hastens it.
+  void note(std::int64_t nanoseconds) noexcept;
+
+ private:
+  struct Entry {
+    std::atomic<std::uint64_t> key{0};
+    std::atomic<std::int64_t> time{0};
+  };
+  static Entry table_[1 << 12];
+
+  std::uint64_t key_;
+  Entry* entry_;
+  std::int64_t time_;
+  bool known_;
+};
+
+// Threads that a loop of so many nanoseconds is worth, at least 1: if they are awake, ...
+inline std::int64_t threads_awake(std::int64_t time) noexcept {
+  return time < 2 * kAwakeShare ? 1 : time / kAwakeShare;
+}
+// ... and if they have to be woken.
+inline std::int64_t threads_asleep(std::int64_t time) noexcept {
+  return time < kWorthWaking ? 1 : time / kAsleepShare;
+}
+
+}  // namespace functrans

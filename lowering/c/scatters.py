@@ -1,0 +1,122 @@
+"""Scatters: elements that go to places which the program computes, on one thread or on several.
+
+Where two elements may go to one place, they are combined in order, so that the result is the same
+on any number of threads: a thread walks all elements and takes those whose places are in its slices
+of the result. 544,000 rows of 16 float32 into 4,000: 4.9 ms on one thread, which spends a seventh
+of it on finding what is its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from functrans.lowering.c.expressions import CodeScope, ExprWriter
+from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.schedule.group import Schedule, has_constant_stride
+from functrans.lowering.schedule.kernel import Domain, Kernel, Member
+
+if TYPE_CHECKING:
+    from functrans.lowering.c.expressions import KernelText, Scratch
+
+__all__ = ["SLICES", "Scatters"]
+
+SLICES = 64
+"""Of a result: threads take as many each as come out even."""
+
+
+class Scatters:
+    """The part of a kernel's writer that writes to computed places."""
+
+    kernel: Kernel
+    domain: Domain
+    schedule: Schedule
+    prelude: Prelude
+    lanes: int
+    writer: ExprWriter
+    sliced: str = ""
+    """What belongs to one slice of the result as a whole: a "row", an "element", or nothing."""
+
+    if TYPE_CHECKING:
+        def operand(self, t: Tensor | Scratch) -> str: ...
+
+        def size(self, n: Any) -> str: ...
+
+    def _slicing(self) -> str:
+        """What belongs to one slice: see `sliced`."""
+        m = self.kernel.members[0]
+        if len(self.kernel.members) > 1 or not isinstance(m.tensor, ScatterTensor) \
+                or m.tensor.unique:
+            return ""
+        s = self.kernel.builder(self.schedule.is_stored)
+        row = self.domain.row
+        if self.domain.total is None and isinstance(row, int) and row > 1 \
+                and self._writes_in_order(m):
+            # rows that begin at different places have no place in common
+            first = self._first(self.kernel.target(s, m)[0])
+            if all(isinstance(c, int) and c % row == 0 for c in first.terms.values()):
+                return "row"
+        return "element" if self.lanes == 1 else ""
+
+    def _first(self, place: Index) -> Index:
+        """The place of the first element of a row."""
+        return Index({a: c for a, c in place.terms.items() if a is not self.kernel.i}, place.const)
+
+    def _writes_in_order(self, member: Member) -> bool:
+        s = self.kernel.builder(self.schedule.is_stored)
+        place, condition = self.kernel.target(s, member)
+        i = self.kernel.i
+        return (has_constant_stride(place, i) and place.coefficient(i) == 1
+                and (condition is None or not condition.depends_on(i)))
+
+    def _begin_slices(self, head: CodeScope) -> None:
+        """The places that are in the slices of this call."""
+        n = self.size(self.kernel.members[0].tensor.size)
+        for name, end in (("low", "begin"), ("high", "end")):
+            head.line(f"const i64 {name} = {n} / {SLICES} * {end} + {n} % {SLICES} * {end} "
+                      f"/ {SLICES};")
+
+    def _leave_other_rows(self, out: CodeScope, s: Any) -> None:
+        """Go on with the next row, if this one belongs to another slice."""
+        place = self._first(self.kernel.target(s, self.kernel.members[0])[0])
+        out.line(f"const i64 at = {self.writer.index(place, out)};")
+        out.line("if (at < low || at >= high) continue;")
+
+    def _scatter(self, m: Member, e: Expr, loop: CodeScope, s: Any) -> None:
+        t = m.tensor
+        assert isinstance(t, ScatterTensor)
+        place, condition = self.kernel.target(s, m)
+        out, p, lanes = self.operand(t), self.prelude, self.lanes
+        scopes = [loop]
+
+        def only_if(text: str) -> CodeScope:
+            scopes[-1].line(f"if ({text}) {{")
+            scopes.append(scopes[-1].nested())
+            return scopes[-1]
+
+        inner = loop
+        if condition is not None:
+            inner = only_if(self.writer.scalar(condition, loop))
+        at = self.writer.index(place, inner) if self.sliced == "element" else ""
+        if at:
+            inner.line(f"const i64 at = {at};")
+            inner = only_if("at >= low && at < high")
+        value = self.writer.vector(e, inner)
+        at = f"{out} + {'at' if at else self.writer.index(place, inner)}"
+        dtype, count = t.compute, self.writer.count
+        if t.op != "set":
+            here = p.load(t.dtype, lanes, at, count) if lanes > 1 else p.load_scalar(t.dtype, at)
+            value = p.op(t.op, (dtype, dtype), (here, value), lanes)
+        store = p.store(t.dtype, lanes, at, value, count) if lanes > 1 else \
+            p.store_scalar(t.dtype, at, value)
+        inner.line(store + ";")
+        for scope in reversed(scopes[:-1]):
+            scope.take(scopes.pop())
+            scope.line("}")
+
+    def _finish_slices(self, text: KernelText) -> KernelText:
+        """A kernel over slices instead of rows, of which each piece walks all rows."""
+        text.count, text.grain = SLICES, -1
+        return text
