@@ -48,10 +48,15 @@ class Folder:
         """The file of a program."""
         return importlib.import_module(f"{self.package}.{name}")
 
-    def make(self, name: str, lib: Any, size: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The step of a program and its arguments, for one of the libraries."""
+    def make(self, name: str, lib: Any,
+             size: str | Mapping[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The step of a program and its arguments, for one of the libraries.
+
+        `size` is one of the program's own, or says the sizes themselves.
+        """
         program = self.load(name)
-        step, arguments = program.make(lib, **program.SIZES[size])
+        sizes = program.SIZES[size] if isinstance(size, str) else size
+        step, arguments = program.make(lib, **sizes)
         return step, arguments
 
     def tolerance(self, name: str, device: str) -> float:

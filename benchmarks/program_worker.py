@@ -65,7 +65,7 @@ class Bench:
             gpu = device.device_kind if device.platform in ("gpu", "cuda") else ""
         return {"gpu": gpu, "versions": versions(PACKAGES[self.name])}
 
-    def first(self, program: str, size: str) -> dict[str, Any]:
+    def first(self, program: str, size: str | dict[str, Any]) -> dict[str, Any]:
         """Trace, compile and run a program; its results are in a file."""
         self.drop()
         self.take(program, size)
@@ -82,7 +82,7 @@ class Bench:
         said = [f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught]
         return {"seconds": seconds, "results": str(path), "warnings": list(dict.fromkeys(said))}
 
-    def take(self, program: str, size: str) -> None:
+    def take(self, program: str, size: str | dict[str, Any]) -> None:
         """Have a program and its arguments at hand."""
         step, arguments = self.suite.make(program, self.lib, size)
         self.arguments = self.lib.block_until_ready(self.lib.device_put(arguments))
@@ -153,7 +153,7 @@ class HandWritten(Bench):
     def hello(self) -> dict[str, Any]:
         return {"gpu": self.gpu, "versions": versions(PACKAGES[BY_HAND]) | by_hand.compilers()}
 
-    def take(self, program: str, size: str) -> None:
+    def take(self, program: str, size: str | dict[str, Any]) -> None:
         found = self.suite.load(program)
         _, arguments = self.suite.make(program, by_hand.NoLibrary(), size)
         sizes = found.SIZES[size]

@@ -1,21 +1,23 @@
 """functrans on 1, 2, 4, 8, 16 threads: how much faster whole programs become.
 
-    python benchmarks/scaling.py [--threads 1,2,4] [--size tiny|small|large] [--only WORD]
+    python benchmarks/scaling.py [--threads 1,2,4] [--size small,server] [--only WORD]
                                  [--budget SECONDS] [--rounds N] [--out FILE]
 
-The programs are twenty of benchmarks/programs/. Each number of threads works in a process of its
-own; rounds of calls take turns in an order that rotates, so that a slow moment of the machine falls
-on all alike, and the figure is the median. Numbers of threads beyond the processors that this
-process may use are left out. The efficiency is the speed-up over one thread by the number of
-threads. Results have to be the same bits on any number of threads.
+The programs are twenty of benchmarks/programs/, in sizes of their own (tiny, small, large) or in
+those of a server (scaling_sizes.py): calls of 1 to 10 ms on one core, and of 20 to 300. Each number
+of threads works in a process of its own; rounds of calls take turns in an order that rotates, so
+that a slow moment of the machine falls on all alike, and the figure is the median. Numbers of
+threads beyond the processors that this process may use are left out. The efficiency is the speed-up
+over one thread by the number of threads. Results have to be the same bits on any number of threads.
 
 `beside` is what two processes compute together, each on all threads, over what one computes alone:
 below 1 they are in each other's way. The first line is the machine's own: how much more processes
 that share nothing count together than one does alone. On a virtual machine whose processors have
 neighbours it is less than their number, and no program can scale beyond it.
 
-A row fails where a program raises, where its bits depend on the number of threads, or where more
-threads take more than 1.05 of the time of fewer. When the budget is used up, the programs that are
+A row fails where a program raises, where its bits depend on the number of threads, where more
+threads take more than 1.05 of the time of fewer, or where two processes together compute less than
+0.9 of what one does. When the budget is used up, the programs that are
 left are not run, and the table says so. The exit status is 1 if a row failed or was not run.
 """
 
@@ -42,9 +44,11 @@ import numpy as np
 from bounds import SUBJECT, duration
 from harness import load, processor
 from program_supervisor import Worker, WorkerError
+from scaling_sizes import SERVER
 
 THREADS = (1, 2, 4, 8, 16)
 SLACK = 1.05
+TOGETHER = 0.9  # what two processes compute at least, over one alone
 COUNTING = """
 import time
 end, counted = time.perf_counter() + 0.5, 0
@@ -55,6 +59,7 @@ while time.perf_counter() < end:
 print(counted)
 """
 FIRST_LIMIT, ROUND_SECONDS, BESIDE_SECONDS, BESIDE_ROUNDS = 120.0, 0.03, 0.1, 3
+SLOW_SECONDS = 0.05  # of a call, of which half as many rounds are run
 PROGRAMS = (
     "bundle_adjustment", "contrastive_learning", "denoising_diffusion", "electronic_structure",
     "finite_elements", "gaussian_mixture", "gaussian_process", "graph_attention",
@@ -94,7 +99,9 @@ class ScalingRow:
             return f"FAIL {self.error}"
         if self.differs:
             return f"FAIL other bits on {_listed(self.differs)} threads"
-        return f"FAIL slower on {_listed(self.slower)} threads" if self.slower else "pass"
+        if self.slower:
+            return f"FAIL slower on {_listed(self.slower)} threads"
+        return f"FAIL {self.beside:.2f} side by side" if self.beside < TOGETHER else "pass"
 
     def record(self) -> dict[str, Any]:
         """The row in the file."""
@@ -110,18 +117,15 @@ def measure(title: str, size: str, workers: Mapping[int, Worker], second: Worker
     row = ScalingRow(title, size)
     every = [*workers.values(), second]
     try:
-        reference: list[np.ndarray] = []
-        for threads, worker in workers.items():
-            results = first_results(worker, title, size)
-            reference = reference or results
-            if not same_bits(reference, results):
-                row.differs.append(threads)
-        first_results(second, title, size)
+        results = dict(zip(workers, first_of_all(every, title, size), strict=False))
+        reference = results[min(results)]
+        row.differs = [t for t, found in results.items() if not same_bits(reference, found)]
         plans = {t: w.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
                  for t, w in workers.items()}  # fmt: skip
         samples: dict[int, list[float]] = {t: [] for t in workers}
         order = list(workers)
-        for index in range(rounds):
+        slow = max(plan["seconds"] for plan in plans.values()) > SLOW_SECONDS
+        for index in range((rounds + 1) // 2 if slow else rounds):
             shift = index % len(order)
             for t in order[shift:] + order[:shift]:
                 samples[t].append(one_round(workers[t], plans[t]["calls"], plans[t]["seconds"]))
@@ -141,9 +145,36 @@ def measure(title: str, size: str, workers: Mapping[int, Worker], second: Worker
 
 def first_results(worker: Worker, title: str, size: str) -> list[np.ndarray]:
     """What the first call of a program in a process returns."""
-    answer = worker.ask("first", FIRST_LIMIT, program=title, size=size)
+    sizes = SERVER[title] if size == "server" else size
+    answer = worker.ask("first", FIRST_LIMIT, program=title, size=sizes)
     with np.load(answer["results"]) as file:
         return [file[key] for key in file.files]
+
+
+def first_of_all(workers: Sequence[Worker], title: str, size: str) -> list[list[np.ndarray]]:
+    """What the first call of a program returns in several processes at once."""
+    found: dict[int, list[np.ndarray]] = {}
+
+    def first(number: int) -> float:
+        found[number] = first_results(workers[number], title, size)
+        return math.nan
+
+    at_once([lambda k=k: first(k) for k in range(len(workers))])
+    return [found[k] for k in range(len(workers))]
+
+
+def compile_all(cases: Sequence[tuple[str, str]], workers: Sequence[Worker]) -> None:
+    """Have all programs on the disk: the workers share the work, and errors come when measured."""
+    left = list(reversed(cases))
+
+    def compiles(worker: Worker) -> float:
+        while left:
+            title, size = left.pop()
+            with contextlib.suppress(WorkerError):
+                first_results(worker, title, size)
+        return math.nan
+
+    at_once([lambda w=worker: compiles(w) for worker in workers])
 
 
 def same_bits(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
@@ -240,30 +271,34 @@ def run(options: argparse.Namespace) -> int:
     if not titles:
         raise SystemExit(f"--only {options.only}: no program has that in its name; they are "
                          f"{', '.join(PROGRAMS)}")  # fmt: skip
+    cases = [(title, size) for size in options.size for title in titles]
     over = time.monotonic() + options.budget
     result = {"date": datetime.datetime.now().isoformat(timespec="seconds"),
               "device": {"processor": processor(), "cores": cpus}, "load_before": load(),
               "unit": "seconds of a call by number of threads, median of alternating rounds",
-              "threads": counts, "rows": [], "not_run": titles}  # fmt: skip
+              "threads": counts, "rows": [], "not_run": cases}  # fmt: skip
     rows: list[ScalingRow] = []
     alone = machine(counts)
     result["machine"] = alone
     print("the machine: " + ", ".join(f"{gain:.2f} on {n}" for n, gain in alone.items()))
     print(header(counts))
     with started(counts) as (workers, second):
-        for index, title in enumerate(titles):
+        compile_all(cases, [*workers.values(), second])
+        for index, (title, size) in enumerate(cases):
             if time.monotonic() > over:
-                print(f"not run, the budget is used up: {', '.join(titles[index:])}")
+                print("not run, the budget is used up: "
+                      + ", ".join(f"{t} ({s})" for t, s in cases[index:]))  # fmt: skip
                 break
-            rows.append(measure(title, options.size, workers, second, options.rounds))
+            rows.append(measure(title, size, workers, second, options.rounds))
             print(line(rows[-1], counts), flush=True)
-            result |= {"rows": [row.record() for row in rows], "not_run": titles[index + 1:],
-                       "geometric_means": means(rows, counts)}  # fmt: skip
+            result |= {"rows": [row.record() for row in rows], "not_run": cases[index + 1:],
+                       "geometric_means": means_by_size(rows, counts)}  # fmt: skip
             if options.out is not None:
                 options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print("speed-up over one thread, geometric mean: " + ", ".join(
-        f"{speedup:.2f} on {t}" for t, speedup in means(rows, counts).items()))  # fmt: skip
-    return int(len(rows) < len(titles) or any(row.verdict != "pass" for row in rows))
+    for size, gains in means_by_size(rows, counts).items():
+        print(f"speed-up over one thread, geometric mean, {size}: " + ", ".join(
+            f"{speedup:.2f} on {t}" for t, speedup in gains.items()))  # fmt: skip
+    return int(len(rows) < len(cases) or any(row.verdict != "pass" for row in rows))
 
 
 def means(rows: Sequence[ScalingRow], counts: Sequence[int]) -> dict[int, float]:
@@ -273,18 +308,26 @@ def means(rows: Sequence[ScalingRow], counts: Sequence[int]) -> dict[int, float]
             for t in counts if timed}  # fmt: skip
 
 
+def means_by_size(rows: Sequence[ScalingRow],
+                  counts: Sequence[int]) -> dict[str, dict[int, float]]:  # fmt: skip
+    """The means of the rows of each size."""
+    sizes = dict.fromkeys(row.size for row in rows)
+    return {size: means([row for row in rows if row.size == size], counts) for size in sizes}
+
+
 def header(counts: Sequence[int]) -> str:
     """The first line of the table."""
-    return f"{'program':24}" + "".join(f"{t:>10} thr" for t in counts) + "  efficiency  beside"
+    numbers = "".join(f"{t:>10} thr" for t in counts)
+    return f"{'program':24}{'size':8}{numbers}  efficiency  beside"
 
 
 def line(row: ScalingRow, counts: Sequence[int]) -> str:
     """A row of the table."""
     if not row.seconds:
-        return f"{row.title:24}{row.verdict}"
+        return f"{row.title:24}{row.size:8}{row.verdict}"
     times = "".join(f"{duration(row.seconds[t]):>14}" for t in counts)
-    return (f"{row.title:24}{times}{row.efficiency(counts[-1]):>12.2f}{row.beside:>8.2f}"
-            f"  {row.verdict}")  # fmt: skip
+    return (f"{row.title:24}{row.size:8}{times}{row.efficiency(counts[-1]):>12.2f}"
+            f"{row.beside:>8.2f}  {row.verdict}")
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -298,11 +341,19 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
+def _sizes(text: str) -> list[str]:
+    sizes = text.split(",")
+    if not set(sizes) <= {"tiny", "small", "server", "large"}:
+        raise ValueError("sizes are tiny, small, server and large")
+    return sizes
+
+
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options of the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--threads", type=_numbers, default=list(THREADS), help="1,2,4,8,16")
-    parser.add_argument("--size", default="small", choices=("tiny", "small", "large"))
+    parser.add_argument("--size", type=_sizes, default=["small", "server"],
+                        help="of tiny, small, server, large; small,server unless given")
     parser.add_argument("--only", default="", help="only programs whose name contains this")
     parser.add_argument("--budget", type=float, default=600.0, help="seconds of the whole run")
     parser.add_argument("--rounds", type=int, default=9, help="rounds of each program")

@@ -1,9 +1,10 @@
 // How long loops take, and how many threads they are worth: the one place that decides it.
 //
-// A loop is known by its function, its range, its grain and the caller's estimate, and what it took
-// is remembered, so that from its second run on the decision is about measured time, whatever the
-// estimate was. Constants are from 16 cores of a Xeon (Sapphire Rapids, a virtual machine), us of a
-// loop of so much work on 1, 2, 4, 8 and 16 threads:
+// A loop is known by its function, its range, its grain and the caller's estimate. What it takes on
+// one thread is remembered, so that from its second run on the decision is about measured time,
+// whatever the estimate was; and what it takes on several, so that a loop which gains nothing from
+// them, because its data move between caches, is left to one. Constants are from 16 cores of a Xeon
+// (Sapphire Rapids, a virtual machine), us of a loop of so much work on 1, 2, 4, 8 and 16 threads:
 //
 //   work   helpers awake                  asleep since 0.1 ms            asleep since 1 ms
 //      5     7.6  4.3  2.8  2.9  4.3       6.3  8.5 10.7 12.7 12.6       6.2  8.5 10.5 11.8 11.8
@@ -24,12 +25,18 @@
 namespace functrans {
 
 // Nanoseconds that each thread is to have of a loop if it is awake, and if it has to be woken.
-constexpr std::int64_t kAwakeShare = 8000;
+constexpr std::int64_t kAwakeShare = 6000;
 constexpr std::int64_t kAsleepShare = 15000;
-// Shorter loops wake nobody.
+// Shorter loops wake nobody, and ...
 constexpr std::int64_t kWorthWaking = 45000;
-// What a thread that is awake costs its caller: joining, and what is read from other caches.
-constexpr std::int64_t kJoin = 2000;
+// ... these run on one thread while others need the CPUs: a thread that loses its own holds up all.
+constexpr std::int64_t kWorthCrowding = 200000;
+// Loops of less are run on one thread first, and again at the runs 2, 4, 16, 64, ..., to measure them.
+constexpr std::int64_t kShort = 200000;
+// A loop that several threads did not make faster tries them again after so many runs.
+constexpr std::uint32_t kTryAgain = 64;
+// Loops of less are run without a look at signals.
+constexpr std::int64_t kUnasked = 1000000;
 // What a piece takes at least: to ask for one costs 0.1.
 constexpr std::int64_t kPieceTime = 1000;
 // What a grain of a generated loop is taken to need (`grain_work` of cpu_target.py), ...
@@ -46,22 +53,33 @@ class LoopCost {
  public:
   LoopCost(RangeFn body, std::int64_t n, std::int64_t grain, std::int64_t estimate) noexcept;
 
-  // Of the whole loop, on one thread.
-  std::int64_t nanoseconds() const noexcept { return time_; }
-  // A run that took so long, all its threads together. What is less than known counts by half;
-  // what is more by a sixteenth at most, since neighbours delay a loop and nothing hastens it.
-  void note(std::int64_t nanoseconds) noexcept;
+  // Nanoseconds of the whole loop on one thread.
+  std::int64_t alone() const noexcept { return alone_; }
+  // What several threads save, once it was measured: 0 or less where they are no faster.
+  std::int64_t saved() const noexcept {
+    return !known_ ? 0 : together_ == 0 ? alone_ / 2 : alone_ - together_;
+  }
+  // Whether this run is to be on one thread, whatever the loop is worth.
+  bool wants_one() const noexcept;
+
+  // What this run took on one thread (or that and all others' time, where that is not known), ...
+  void note_alone(std::int64_t nanoseconds) noexcept;
+  // ... and on several that were awake.
+  void note_together(std::int64_t nanoseconds) noexcept;
 
  private:
   struct Entry {
     std::atomic<std::uint64_t> key{0};
-    std::atomic<std::int64_t> time{0};
+    std::atomic<std::int64_t> alone{0};
+    std::atomic<std::int64_t> together{0};  // 0: not known
+    std::atomic<std::uint32_t> runs{0};
   };
   static Entry table_[1 << 12];
 
-  std::uint64_t key_;
   Entry* entry_;
-  std::int64_t time_;
+  std::int64_t alone_;
+  std::int64_t together_ = 0;
+  std::uint32_t run_ = 1;
   bool known_;
 };
 

@@ -30,7 +30,7 @@ constexpr int kMaxThreads = 512;
 constexpr std::int64_t kPieces = 12;
 // Nanoseconds that a thread watches memory before it sleeps: after a loop, and while a program runs
 // whose loops want it awake. Kernels of one program follow one another in less.
-constexpr std::int64_t kWatch = 15000;
+constexpr std::int64_t kWatch = 30000;
 constexpr std::int64_t kWatchInProgram = 200000;
 // A thread that watches offers its CPU to others so often. Where one takes it, which shows as a gap,
 // threads watch as if no program ran for a while.
@@ -75,7 +75,7 @@ struct Pool {
   alignas(64) RangeFn body = nullptr;
   void* arg = nullptr;
   std::int64_t piece = 1;
-  std::int64_t grain = 1;
+  std::int64_t step = 1;
   StopFn stops = nullptr;  // null: the loop is always done to its end
   void* context = nullptr;
   std::atomic<int> helpers{0};           // up to which number they may join
@@ -85,6 +85,7 @@ struct Pool {
   std::atomic<int> count{0};  // 0: not yet known
   alignas(64) std::atomic<int> programs{0};  // that run and want helpers awake, ...
   std::atomic<int> watching{0};              // ... up to this number
+  std::atomic<std::int64_t> ended{0};        // when the last of them was done
   std::atomic<std::int64_t> crowded{0};      // until when others are taken to need the CPUs
   std::atomic<std::uint64_t> busy[CPU_SETSIZE / 64]{};  // CPUs on which threads of the job run
   Share shares[kMaxThreads];
@@ -157,13 +158,13 @@ struct Steps {
   void* arg;
   StopFn stops;
   void* context;
-  std::int64_t step;  // a multiple of the grain
+  std::int64_t step;  // a multiple of the grain, or at least the range
   std::int64_t asked = coarse_milliseconds();
 };
 
 // `first`: the share to begin with; `count`: how many there are.
 void run_shares(std::uint32_t first, std::uint32_t count) {
-  Steps steps{pool.body, pool.arg, pool.stops, pool.context, pool.grain};
+  Steps steps{pool.body, pool.arg, pool.stops, pool.context, pool.step};
   for (std::uint32_t k = 0, at = first; k < count; ++k, at = at + 1 == count ? 0 : at + 1) {
     Share& share = pool.shares[at];
     for (;;) {
@@ -302,8 +303,11 @@ void* work(void* argument) {
     if (help(number, place)) used = clock_nanoseconds();
     const auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
     const auto end = [number, used] {
-      const bool longer = is_watched(number) && !is_crowded(used);
-      return used + (longer ? kWatchInProgram : kWatch);
+      if (is_crowded(used)) return used + kWatch / 2;
+      if (is_watched(number)) return used + kWatchInProgram;
+      const bool was_watched = number <= pool.watching.load(std::memory_order_relaxed);
+      return kWatch + (was_watched ? std::max(used, pool.ended.load(std::memory_order_relaxed))
+                                   : used);
     };
     if (watch_until(called, end)) continue;
     asleep.store(1, std::memory_order_seq_cst);
@@ -390,24 +394,24 @@ int awake_among(std::int64_t helpers) {
   return awake;
 }
 
-// A loop on this thread; whether it was done to its end.
-bool run_alone(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
+// A loop on this thread, at first `step` indices at a time; whether it was done to its end.
+bool run_alone(RangeFn body, void* arg, std::int64_t n, std::int64_t step, StopFn stops,
                void* context) {
-  if (stops != nullptr) return Steps{body, arg, stops, context, grain}.run(0, n);
+  if (stops != nullptr) return Steps{body, arg, stops, context, step}.run(0, n);
   body(arg, 0, n);
   return true;
 }
 
-// The job of the pool, which the caller has: on this thread and so many helpers, in pieces of
-// `each` grains.
-bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, std::int64_t each,
+// The job of the pool, which the caller has: on this thread and so many helpers, in pieces each of
+// which is begun with `step` indices.
+bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t step, std::int64_t piece,
                  int helpers, StopFn stops, void* context) {
   static thread_local const bool short_turns = (take_short_turns(), true);
   static_cast<void>(short_turns);
   pool.body = body;
   pool.arg = arg;
-  pool.piece = each * grain;
-  pool.grain = grain;
+  pool.piece = piece;
+  pool.step = step;
   pool.stops = stops;
   pool.context = context;
   pool.helpers.store(helpers, std::memory_order_relaxed);
@@ -437,6 +441,11 @@ bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, st
       state = pool.state.load(std::memory_order_acquire);
     }
   }
+  const std::int64_t now = clock_nanoseconds();
+  // a helper that holds a piece for so much longer has lost its CPU
+  if (now - end > kGap + (end - begin)) {
+    pool.crowded.store(now + kCrowded, std::memory_order_relaxed);
+  }
   pool.state.store(0, std::memory_order_relaxed);
   pool.spent.fetch_add(end - begin, std::memory_order_relaxed);
   return stops == nullptr || stops(context) == 0;
@@ -460,16 +469,23 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   const std::int64_t most = std::min<std::int64_t>(grains, thread_count());
   // within another loop threads are busy, and times are not those of the loop alone
   if (most == 1 || pool.taken.load(std::memory_order_relaxed)) {
-    return run_alone(body, arg, n, grain, stops, context);
+    return run_alone(body, arg, n, few ? n : grain, stops, context);
   }
   LoopCost cost(body, n, grain, estimate > 0 ? estimate : grains * kUnknownPiece);
-  const std::int64_t time = cost.nanoseconds();
+  const std::int64_t time = cost.alone(), begin = clock_nanoseconds();
+  const bool crowded = is_crowded(begin);
   const std::int64_t wanted = std::min(most, threads_awake(time));
-  if (running != nullptr && wanted > 1) running->could_save(time, static_cast<int>(wanted) - 1);
-  std::int64_t threads = std::max<std::int64_t>(1 + awake_among(wanted - 1),
-                                                std::min(most, threads_asleep(time)));
+  if (running != nullptr && wanted > 1) {
+    running->could_save(cost.saved(), static_cast<int>(wanted) - 1);
+  }
+  std::int64_t threads = 1;
+  if (!cost.wants_one() && !(crowded && time < kWorthCrowding)) {
+    threads = std::max<std::int64_t>(1 + (crowded ? 0 : awake_among(wanted - 1)),
+                                     std::min(most, threads_asleep(time)));
+  }
+  const std::int64_t step = few || time < kUnasked ? n : grain;
   if (threads > 1 && pool.taken.exchange(true, std::memory_order_acquire)) {
-    return run_alone(body, arg, n, grain, stops, context);
+    return run_alone(body, arg, n, step, stops, context);
   }
   if (threads > 1) start_threads(static_cast<int>(threads) - 1);
   const bool openmp = layer.load(std::memory_order_relaxed) == ThreadLayer::kOpenMP;
@@ -477,19 +493,26 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   std::int64_t pieces = threads;
   if (!few) pieces = std::clamp(time / kPieceTime, threads, threads * kPieces);
   const std::int64_t each = (grains - 1) / pieces + 1;
+  const bool awake = threads > 1 && !openmp && awake_among(threads - 1) + 1 == threads;
   bool whole;
-  const std::int64_t begin = clock_nanoseconds();
   if (threads == 1) {
-    whole = run_alone(body, arg, n, grain, stops, context);
+    whole = run_alone(body, arg, n, step, stops, context);
   } else if (openmp) {
     whole = openmp_for(body, arg, n, each * grain, grain, static_cast<int>(threads), stops,
                        context) && (stops == nullptr || stops(context) == 0);
   } else {
-    whole = run_on_pool(body, arg, n, grain, each, static_cast<int>(threads) - 1, stops, context);
+    whole = run_on_pool(body, arg, n, step, each * grain, static_cast<int>(threads) - 1, stops,
+                        context);
   }
   if (whole) {
     const std::int64_t taken = clock_nanoseconds() - begin;
-    cost.note(threads == 1 ? taken : openmp ? taken * threads : pool.spent.load());
+    if (threads == 1) {
+      cost.note_alone(taken);
+    } else if (time >= kShort) {
+      cost.note_alone(openmp ? taken * threads : pool.spent.load());
+    } else if (awake && !crowded) {
+      cost.note_together(taken);
+    }
   }
   if (threads > 1) pool.taken.store(false, std::memory_order_release);
   return whole;
@@ -515,11 +538,14 @@ ProgramRun::ProgramRun(ThreadWishes& wishes) noexcept : wishes_(wishes), outer_(
 ProgramRun::~ProgramRun() {
   running = outer_;
   wishes_.helpers.store(saved_ >= kWorthWatching ? most_ : 0, std::memory_order_relaxed);
-  if (counted_ && pool.programs.fetch_sub(1) <= 0) pool.programs.store(0);  // after a fork
+  if (!counted_) return;
+  pool.ended.store(clock_nanoseconds(), std::memory_order_relaxed);
+  if (pool.programs.fetch_sub(1) <= 0) pool.programs.store(0);  // after a fork
 }
 
-void ProgramRun::could_save(std::int64_t time, int helpers) noexcept {
-  saved_ += std::max<std::int64_t>(0, time - time / (helpers + 1) - kJoin);
+void ProgramRun::could_save(std::int64_t nanoseconds, int helpers) noexcept {
+  if (nanoseconds <= 0) return;
+  saved_ += nanoseconds;
   most_ = std::max(most_, helpers);
 }
 

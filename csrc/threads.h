@@ -37,8 +37,8 @@ class ProgramRun {
   ~ProgramRun();
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
-  // Notes a loop of so many nanoseconds that wants so many helpers.
-  void could_save(std::int64_t time, int helpers) noexcept;
+  // Notes a loop that so many helpers make so much shorter, if they are awake.
+  void could_save(std::int64_t nanoseconds, int helpers) noexcept;
 
  private:
   ThreadWishes& wishes_;

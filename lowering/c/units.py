@@ -22,6 +22,7 @@ REST = 0.35
 _FUNCTION = re.compile(r"^static ((?:__attribute__\(\(noinline\)\) )?\w[^;{}=]*\)) \{", re.M)
 _CALLED = re.compile(r"^static __attribute__\(\(noinline\)\) \w+ call_", re.M)
 _OTHERS = re.compile(r"^ .*\bk\d+\(", re.M)
+_CLOCK = re.compile(r"^i64 ft_ticks\[", re.M)
 _HIDDEN = '__attribute__((visibility("hidden")))'
 
 
@@ -48,6 +49,7 @@ def in_units(head: str, first: str, kernels: Sequence[str], rest: str) -> list[s
         sizes[smallest] += _work(text)
     known = head.replace("const i64 ft_abi = 2;\n", "").replace(
         "static const ft_api *ft;", f"extern {_HIDDEN} const ft_api *ft;")
+    known = _CLOCK.sub(r"extern \g<0>", known)
     begin = head.replace("static const ft_api *ft;", f"{_HIDDEN} const ft_api *ft;")
     declared = "".join(map(_declared, alone))
     return ["".join([begin, declared, *map(_shared, groups[0]), *others, rest]),

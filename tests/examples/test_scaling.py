@@ -23,6 +23,20 @@ def test_more_threads_may_not_be_slower():
     assert row(t1=1.0, t2=1.2, t4=1.1).verdict == "FAIL slower on 2, 4 threads"
 
 
+def test_two_processes_may_not_be_in_each_others_way():
+    found = row(t1=1.0, t2=0.6)
+    found.beside = 0.95
+    assert found.verdict == "pass"
+    found.beside = 0.6
+    assert found.verdict == "FAIL 0.60 side by side"
+
+
+def test_sizes_of_a_server_are_those_of_the_programs():
+    for title, sizes in scaling.SERVER.items():
+        assert sizes.keys() == programs.load(title).SIZES["small"].keys()
+    assert set(scaling.SERVER) == set(scaling.PROGRAMS)
+
+
 def test_bits_may_not_depend_on_threads():
     ones = [np.ones(3, np.float32)]
     assert scaling.same_bits(ones, [np.ones(3, np.float32)])

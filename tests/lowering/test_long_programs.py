@@ -109,6 +109,13 @@ def test_long_texts_are_several_units(both, monkeypatch):
     assert sum("int ft_program(" in unit for unit in text.units) == 1
 
 
+def test_steps_of_a_program_of_several_units_are_timed(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(units, "UNIT", 10_000)
+    found = ft.profile(lambda x, y: fnp.sum(chain(x) @ chain(y)), array(40, 50), array(50, 8))
+    assert len(found.steps) > 1 and all(step.seconds > 0 for step in found.steps)
+
+
 def test_offsets_are_the_same_by_arrays():
     places = np.random.default_rng(1)
     blocks = sorted((arena.Block(k, int(places.choice([0, 64, 100, 4096, 5000])),

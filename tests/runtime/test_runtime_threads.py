@@ -67,6 +67,59 @@ def test_pieces_cover_the_range_once(tmp_path, threads, count):
             assert np.array_equal(counts, np.arange(5000) < n)
 
 
+def test_a_negative_grain_asks_for_the_fewest_pieces(tmp_path, threads):
+    threads(3)
+    source = """
+    static int calls;
+    static void body(void *a, i64 i, i64 end) {
+      __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+      for (; i < end; i++) __atomic_fetch_add((int *)a + i, 1, __ATOMIC_RELAXED);
+    }
+    PROGRAM {
+      calls = 0;
+      for (int i = 0; i < 64; i++) ((int *)b[0])[i] = 0;
+      const int error = api->parallel(ctx, body, b[0], 64, -1);
+      *(int *)b[1] = calls;
+      return error;
+    }
+    """
+    run = make_program(tmp_path, source, [], [(np.int32, (64,), -1), (np.int32, (), -1)])
+    for _ in range(70):
+        counts, calls = run([])
+        assert np.all(np.asarray(counts) == 1) and 1 <= int(calls) <= 3
+
+
+BUSY = """
+static void body(void *a, i64 i, i64 end) {
+  for (; i < end; i++) for (int k = 0; k < ((int *)a)[1]; k++) ((volatile int *)a)[0] += k;
+}
+PROGRAM {
+  int *a = (int *)b[1];
+  a[0] = 0, a[1] = ((int *)b[0])[0];
+  return api->parallel(ctx, body, a, 64, 1);
+}
+"""
+
+
+def test_short_loops_start_no_threads(tmp_path):
+    """Their first run is on one thread, and what it took decides about the next ones."""
+    code = f"""
+    from program_helpers import make_program
+    run = make_program(pathlib.Path({str(tmp_path)!r}), {BUSY!r}, [(np.int32, (1,))],
+                       [(np.int32, (2,), -1)], heavy=True)
+    def threads():
+        return len(os.listdir("/proc/self/task"))
+    before = threads()
+    for _ in range(100):
+        run([np.array([1], np.int32)])
+    assert threads() == before, "64 additions are not worth a thread"
+    for _ in range(100):
+        run([np.array([200000], np.int32)])
+    assert threads() > before, "milliseconds are worth one"
+    """
+    run_script(tmp_path, code)
+
+
 def test_loops_inside_loops(tmp_path, threads):
     threads(4)
     source = """
@@ -109,7 +162,10 @@ def test_eight_python_threads_share_the_pool(tmp_path, threads):
     assert not failures
 
 
-def run_script(tmp_path, code, timeout=120):
+LONG = 4_000_000  # loops that are worth threads on any machine, however busy
+
+
+def run_script(tmp_path, code, timeout=120, length=100_000):
     """Run code in a fresh process that has `make_parallel` and `run`, a program on the pool."""
     head = f"""
     import os, pathlib, signal, sys, threading, time
@@ -119,11 +175,11 @@ def run_script(tmp_path, code, timeout=120):
     from functrans import _runtime as rt
     rt.set_num_threads(4)
     run = make_parallel(pathlib.Path({str(tmp_path)!r}))
-    x = np.arange(100000, dtype=np.float32)
+    x = np.arange(LENGTH, dtype=np.float32)
     def check():
         assert np.array_equal(run([x])[0], 2 * x + 1)
     """
-    script = textwrap.dedent(head) + textwrap.dedent(code)
+    script = textwrap.dedent(head).replace("LENGTH", str(length)) + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=timeout
     )
@@ -152,7 +208,7 @@ def test_a_forked_child_starts_its_own_threads(tmp_path):
         check()
         assert os.waitpid(child, 0)[1] == 0
     """
-    run_script(tmp_path, code)
+    run_script(tmp_path, code, length=LONG)
 
 
 def test_forking_while_another_thread_has_the_pool(tmp_path):
@@ -229,7 +285,7 @@ def test_threads_leave_a_shared_cpu_and_stay_free(tmp_path):
         tasks = [f"/proc/self/task/{t}" for t in os.listdir("/proc/self/task")]
         return [int(t.split("/")[-1]) for t in tasks if open(f"{t}/comm").read() == "functrans\\n"]
     def work():
-        for _ in range(30):
+        for _ in range(10):
             check()
     allowed = os.sched_getaffinity(0)
     one, other, *_ = sorted(allowed)
@@ -253,4 +309,4 @@ def test_threads_leave_a_shared_cpu_and_stay_free(tmp_path):
     assert all(os.sched_getaffinity(t) == {other} for t in helpers())
     print("free")
     """
-    assert run_script(tmp_path, code) == "free"
+    assert run_script(tmp_path, code, length=LONG) == "free"

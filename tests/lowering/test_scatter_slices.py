@@ -1,0 +1,74 @@
+"""Scatters on threads: slices of the result, each of which takes its elements in order."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+
+ROWS, TARGETS = 30_000, 37
+rng = np.random.default_rng(0)
+index = rng.integers(-3, TARGETS + 3, ROWS).astype(np.int32)
+
+
+def on_threads(f, *args):
+    """The results of three calls on each number of threads: how a loop runs is learned."""
+    jitted = ft.jit(f)
+    results = []
+    for count in (1, 2, 3, 7):
+        with ft.config.threads(count=count):
+            results += [np.asarray(jitted(*args)) for _ in range(3)]
+    return results
+
+
+@pytest.mark.parametrize("row", [(), (1,), (3,), (8,), (16,), (20,), (2, 3)], ids=str)
+def test_sums_have_the_same_bits_on_any_number_of_threads(row):
+    x = rng.standard_normal((ROWS, *row)).astype(np.float32)
+    start = rng.standard_normal((TARGETS, *row)).astype(np.float32)
+
+    def f(start, x, i):
+        return start.at[i].add(fnp.tanh(x), mode="drop")
+
+    first, *others = on_threads(f, start, x, index)
+    for other in others:
+        assert other.tobytes() == first.tobytes()
+    kept = (index >= -TARGETS) & (index < TARGETS)
+    expected = start.astype(np.float64)
+    np.add.at(expected, index[kept], np.tanh(x[kept].astype(np.float64)))
+    np.testing.assert_allclose(first, expected, 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("op", ["min", "max", "multiply"])
+def test_other_operations(op):
+    x = rng.uniform(0.9, 1.1, (ROWS, 4)).astype(np.float32)
+    i = np.abs(index) % TARGETS
+    results = on_threads(lambda x, i: getattr(fnp.ones((TARGETS, 4)).at[i], op)(x), x, i)
+    assert len({r.tobytes() for r in results}) == 1
+    ufunc = {"min": np.minimum, "max": np.maximum, "multiply": np.multiply}[op]
+    expected = np.ones((TARGETS, 4))
+    ufunc.at(expected, i, x.astype(np.float64))
+    np.testing.assert_allclose(results[0], expected, 2e-3)
+
+
+def test_places_that_overlap_in_part_are_combined_in_order():
+    """Windows begin at any place: those of two rows may share some elements only."""
+    x = rng.standard_normal((ROWS, 8)).astype(np.float32)
+    i = rng.integers(0, TARGETS - 8, ROWS).astype(np.int32)
+
+    def f(x, i):
+        return fnp.zeros(TARGETS).at[i[:, None] + fnp.arange(8)].add(x)
+
+    results = on_threads(f, x, i)
+    assert len({r.tobytes() for r in results}) == 1
+    expected = np.zeros(TARGETS)
+    np.add.at(expected, i[:, None] + np.arange(8), x.astype(np.float64))
+    np.testing.assert_allclose(results[0], expected, 1e-3, 1e-2)
+
+
+def test_segment_sums_and_gradients_of_gathers_run_on_threads():
+    i = ft.ShapeDtypeStruct((ROWS,), "int32")
+    rows, table = (ft.ShapeDtypeStruct((n, 8), "float32") for n in (ROWS, TARGETS))
+    for f, x in ((lambda x, i: ft.ops.segment_sum(fnp.exp(x), i, TARGETS), rows),
+                 (ft.grad(lambda x, i: fnp.sin(x[i]).sum()), table)):
+        abouts = [k.about for k in ft.explain(f, x, i, target="cpu").kernels]
+        assert not any("in one thread" in about for about in abouts)
