@@ -57,7 +57,7 @@ bool LoopCost::wants_one() const noexcept {
   const bool power = (run_ & (run_ - 1)) == 0;
   const bool measures = run_ == 2 || (power && (run_ & 0x55555555) != 0);  // 1, 2, 4, 16, 64, ...
   if (alone_ < kShort && measures) return true;
-  return together_ > 0 && 20 * together_ > 19 * alone_ && run_ % kTryAgain != 0;
+  return together_ > 0 && 20 * together_ > 19 * alone_ && !tries_again();
 }
 
 void LoopCost::note_alone(std::int64_t nanoseconds) noexcept {
@@ -65,8 +65,8 @@ void LoopCost::note_alone(std::int64_t nanoseconds) noexcept {
 }
 
 void LoopCost::note_together(std::int64_t nanoseconds) noexcept {
-  const bool again = run_ % kTryAgain == 0;  // the moment of the last try may have been a slow one
-  note(entry_->together, again ? 0 : together_, nanoseconds);
+  // the moment of the last try may have been a slow one
+  note(entry_->together, tries_again() ? 0 : together_, nanoseconds);
 }
 
 }  // namespace functrans

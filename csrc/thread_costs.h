@@ -33,8 +33,9 @@ constexpr std::int64_t kWorthWaking = 45000;
 constexpr std::int64_t kWorthCrowding = 200000;
 // Loops of less are run on one thread first, and again at the runs 2, 4, 16, 64, ..., to measure them.
 constexpr std::int64_t kShort = 200000;
-// A loop that several threads did not make faster tries them again after so many runs.
-constexpr std::uint32_t kTryAgain = 64;
+// A loop that several threads did not make faster tries them again after so many runs, which are
+// fewer at first: the threads may just have been started.
+constexpr std::uint32_t kTryAgain = 64, kTryAgainAtFirst = 16;
 // Loops of less are run without a look at signals.
 constexpr std::int64_t kUnasked = 1000000;
 // What a piece takes at least: to ask for one costs 0.1.
@@ -75,6 +76,11 @@ class LoopCost {
     std::atomic<std::uint32_t> runs{0};
   };
   static Entry table_[1 << 12];
+
+  bool tries_again() const noexcept {
+    const std::uint32_t often = run_ < 4 * kTryAgain ? kTryAgainAtFirst : kTryAgain;
+    return run_ % often == often - 1;
+  }
 
   Entry* entry_;
   std::int64_t alone_;

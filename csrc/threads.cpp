@@ -49,6 +49,10 @@ constexpr std::int64_t kMoveAfter = 2000000;
 // A caller wakes this many, each of which wakes two: waking takes two microseconds apiece.
 constexpr int kFirstWakes = 4;
 
+constexpr std::uint32_t kEpoch = 1024;  // more than there are helpers
+// Of short loops one in so many looks for CPUs of their own, for which helpers write to one line.
+constexpr std::uint32_t kShortPlaces = 8;
+
 // `state` of a job: whether threads may still join, whether the caller sleeps, how many work.
 constexpr std::uint32_t kOpen = 1u << 31;
 constexpr std::uint32_t kCallerSleeps = 1u << 30;
@@ -70,7 +74,9 @@ struct alignas(64) Helper {
 // Trivially destructible and never destroyed: threads may look at it while the process exits.
 struct Pool {
   std::atomic<bool> taken{false};  // a caller has the pool; it alone writes the job
-  alignas(64) std::atomic<std::uint32_t> epoch{0};  // counts jobs
+  // counts jobs, in its lower bits up to which number helpers are for the last one: who is not needs
+  // to read no more
+  alignas(64) std::atomic<std::uint32_t> epoch{0};
   alignas(64) std::atomic<std::uint32_t> state{0};
   alignas(64) RangeFn body = nullptr;
   void* arg = nullptr;
@@ -79,7 +85,9 @@ struct Pool {
   StopFn stops = nullptr;  // null: the loop is always done to its end
   void* context = nullptr;
   std::atomic<int> helpers{0};           // up to which number they may join
-  std::atomic<std::int64_t> spent{0};    // nanoseconds of all threads on the job
+  bool places = false;                   // whether helpers look for a CPU of their own
+  alignas(64) std::atomic<std::int64_t> spent{0};  // nanoseconds of the helpers on the job
+  std::atomic<int> joined{0};                      // how many they are
   std::atomic<int> started{0};           // these two are written by who has the pool
   bool refused = false;                  // the system gave no more threads
   std::atomic<int> count{0};  // 0: not yet known
@@ -251,8 +259,9 @@ bool is_watched(int number) {
          number <= pool.watching.load(std::memory_order_relaxed);
 }
 
-// Takes part in the job of the moment; whether there was one that wanted help.
-bool help(int number, Place& place) {
+// Takes part in the job of the moment, whose number is `epoch`; whether it wanted this helper.
+bool help(int number, std::uint32_t epoch, Place& place) {
+  if (number > static_cast<int>(epoch % kEpoch)) return false;
   std::uint32_t state = pool.state.load(std::memory_order_acquire);
   do {
     if ((state & kOpen) == 0 || number > pool.helpers.load(std::memory_order_relaxed)) return false;
@@ -261,9 +270,10 @@ bool help(int number, Place& place) {
   if (number <= helpers) {
     wake_next(number, helpers);
     const std::int64_t begin = clock_nanoseconds();
-    place.find();
+    if (pool.places) place.find();
     run_shares(static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(helpers) + 1);
     pool.spent.fetch_add(clock_nanoseconds() - begin, std::memory_order_relaxed);
+    pool.joined.fetch_add(1, std::memory_order_relaxed);
   }
   state = pool.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
   if (state == kCallerSleeps) futex_wake(pool.state, 1);
@@ -300,7 +310,7 @@ void* work(void* argument) {
   std::int64_t used = clock_nanoseconds();  // when it helped or was woken
   for (;;) {
     const std::uint32_t seen = pool.epoch.load(std::memory_order_acquire);
-    if (help(number, place)) used = clock_nanoseconds();
+    if (help(number, seen, place)) used = clock_nanoseconds();
     const auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
     const auto end = [number, used] {
       if (is_crowded(used)) return used + kWatch / 2;
@@ -405,7 +415,7 @@ bool run_alone(RangeFn body, void* arg, std::int64_t n, std::int64_t step, StopF
 // The job of the pool, which the caller has: on this thread and so many helpers, in pieces each of
 // which is begun with `step` indices.
 bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t step, std::int64_t piece,
-                 int helpers, StopFn stops, void* context) {
+                 int helpers, bool is_long, StopFn stops, void* context) {
   static thread_local const bool short_turns = (take_short_turns(), true);
   static_cast<void>(short_turns);
   pool.body = body;
@@ -416,16 +426,22 @@ bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t step, std
   pool.context = context;
   pool.helpers.store(helpers, std::memory_order_relaxed);
   pool.spent.store(0, std::memory_order_relaxed);
+  pool.joined.store(0, std::memory_order_relaxed);
   const std::int64_t pieces = (n - 1) / pool.piece + 1;
   const std::int64_t share = (pieces - 1) / (helpers + 1) + 1;
   for (int k = 0; k <= helpers; ++k) {
     pool.shares[k].next.store(std::min(n, k * share * pool.piece), std::memory_order_relaxed);
     pool.shares[k].end = std::min(n, (k + 1) * share * pool.piece);
   }
-  for (std::atomic<std::uint64_t>& cpus : pool.busy) cpus.store(0, std::memory_order_relaxed);
-  claim(sched_getcpu());
+  const std::uint32_t last = pool.epoch.load(std::memory_order_relaxed);
+  const std::uint32_t epoch = last - last % kEpoch + kEpoch + static_cast<std::uint32_t>(helpers);
+  pool.places = is_long || epoch / kEpoch % kShortPlaces == 0;
+  if (pool.places) {
+    for (std::atomic<std::uint64_t>& cpus : pool.busy) cpus.store(0, std::memory_order_relaxed);
+    claim(sched_getcpu());
+  }
   pool.state.store(kOpen, std::memory_order_release);
-  pool.epoch.fetch_add(1);
+  pool.epoch.store(epoch);
   wake_first(helpers);
   const std::int64_t begin = clock_nanoseconds();
   run_shares(0, static_cast<std::uint32_t>(helpers) + 1);
@@ -501,8 +517,8 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     whole = openmp_for(body, arg, n, each * grain, grain, static_cast<int>(threads), stops,
                        context) && (stops == nullptr || stops(context) == 0);
   } else {
-    whole = run_on_pool(body, arg, n, step, each * grain, static_cast<int>(threads) - 1, stops,
-                        context);
+    whole = run_on_pool(body, arg, n, step, each * grain, static_cast<int>(threads) - 1,
+                        time >= kShort, stops, context);
   }
   if (whole) {
     const std::int64_t taken = clock_nanoseconds() - begin;
@@ -510,7 +526,7 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
       cost.note_alone(taken);
     } else if (time >= kShort) {
       cost.note_alone(openmp ? taken * threads : pool.spent.load());
-    } else if (awake && !crowded) {
+    } else if (awake && !crowded && 2 * pool.joined.load() >= threads - 1) {
       cost.note_together(taken);
     }
   }
