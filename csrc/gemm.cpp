@@ -66,6 +66,11 @@ i64 pieces_of_sum(const Product& p) {
   return std::min<i64>(32, g.k / kSplitDepth);
 }
 
+// Whether kernels may read the operands where they are.
+bool reads_in_place(const Product& p) {
+  return p.kernels.direct != nullptr && p.g.a_fill == nullptr && p.g.b_fill == nullptr;
+}
+
 bool run_split(const Product& p, i64 pieces, bool serial) {
   const ft_gemm& g = p.g;
   const i64 size = p.kernels.sum_size, tile = g.m * g.n;
@@ -89,7 +94,7 @@ bool run_split(const Product& p, i64 pieces, bool serial) {
       const Product product{one, p.kernels, p.pack, p.batch, p.k0 + k0,
                             p.a + k0 * g.a_col * p.in_size(), p.b + k0 * g.b_row * p.in_size(),
                             sums.get() + piece * tile * size};
-      const bool in_place = suits_in_place(product);
+      const bool in_place = reads_in_place(p) && suits_in_place(product);
       if (!(in_place ? run_in_place(product, true) : run_packed(product, true))) failed = true;
     }
   });
@@ -113,7 +118,7 @@ bool run_split(const Product& p, i64 pieces, bool serial) {
 bool run_one(const Product& p, bool serial) {
   const ft_gemm& g = p.g;
   serial = serial || p.work() < kSerial;
-  if (p.kernels.direct != nullptr && g.a_fill == nullptr && g.b_fill == nullptr) {
+  if (reads_in_place(p)) {
     if (suits_vector(p)) return run_vector(p, serial);
     if (g.m <= kSmall && g.n <= kSmall && g.k <= kSmall) return run_small(p);
     // a few tasks of long sums are better cut along the sums

@@ -53,11 +53,11 @@ LoopCost::LoopCost(RangeFn body, std::int64_t n, std::int64_t grain,
   entry_->runs.store(run_, std::memory_order_relaxed);
 }
 
-bool LoopCost::wants_one() const noexcept {
+bool LoopCost::wants_one(bool uncertain) const noexcept {
   const bool power = (run_ & (run_ - 1)) == 0;
   const bool measures = run_ == 2 || (power && (run_ & 0x55555555) != 0);  // 1, 2, 4, 16, 64, ...
-  if (alone_ < kShort && measures) return true;
-  return together_ > 0 && 20 * together_ > 19 * alone_ && !tries_again();
+  if ((uncertain || alone_ < kShort) && measures) return true;
+  return together_ > 0 && 3 * together_ > 2 * alone_ && !tries_again();
 }
 
 void LoopCost::note_alone(std::int64_t nanoseconds) noexcept {

@@ -25,7 +25,7 @@
 namespace functrans {
 
 // Nanoseconds that each thread is to have of a loop if it is awake, and if it has to be woken.
-constexpr std::int64_t kAwakeShare = 6000;
+constexpr std::int64_t kAwakeShare = 10000;
 constexpr std::int64_t kAsleepShare = 15000;
 // Shorter loops wake nobody, and ...
 constexpr std::int64_t kWorthWaking = 45000;
@@ -34,7 +34,8 @@ constexpr std::int64_t kWorthCrowding = 200000;
 // Loops of less are run on one thread first, and again at the runs 2, 4, 16, 64, ..., to measure them.
 constexpr std::int64_t kShort = 200000;
 // A loop that several threads did not make faster tries them again after so many runs, which are
-// fewer at first: the threads may just have been started.
+// fewer at first: the threads may just have been started. Faster is by a third: what several threads
+// have written, steps that follow on one fetch from their caches, which no loop's time shows.
 constexpr std::uint32_t kTryAgain = 64, kTryAgainAtFirst = 16;
 // Loops of less are run without a look at signals.
 constexpr std::int64_t kUnasked = 1000000;
@@ -60,8 +61,9 @@ class LoopCost {
   std::int64_t saved() const noexcept {
     return !known_ ? 0 : together_ == 0 ? alone_ / 2 : alone_ - together_;
   }
-  // Whether this run is to be on one thread, whatever the loop is worth.
-  bool wants_one() const noexcept;
+  // Whether this run is to be on one thread, whatever the loop is worth. One that is `uncertain`,
+  // because its threads repeat some of the work, is measured however long it is.
+  bool wants_one(bool uncertain) const noexcept;
 
   // What this run took on one thread (or that and all others' time, where that is not known), ...
   void note_alone(std::int64_t nanoseconds) noexcept;

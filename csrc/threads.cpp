@@ -35,8 +35,8 @@ constexpr std::int64_t kWatchInProgram = 200000;
 // A thread that watches offers its CPU to others so often. Where one takes it, which shows as a gap,
 // threads watch as if no program ran for a while.
 constexpr std::int64_t kYieldAfter = 4000;
-constexpr std::int64_t kGap = 50000;
-constexpr std::int64_t kCrowded = 50000000;
+constexpr std::int64_t kGap = 400000;
+constexpr std::int64_t kCrowded = 20000000;
 // What awake threads have to save a program, all its loops together, to be woken when it begins.
 constexpr std::int64_t kWorthWatching = 40000;
 // How long a thread works, and its caller waits, without asking whether the loop is to end.
@@ -495,12 +495,13 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     running->could_save(cost.saved(), static_cast<int>(wanted) - 1);
   }
   std::int64_t threads = 1;
-  if (!cost.wants_one() && !(crowded && time < kWorthCrowding)) {
+  if (!cost.wants_one(few) && !(crowded && time < kWorthCrowding)) {
     threads = std::max<std::int64_t>(1 + (crowded ? 0 : awake_among(wanted - 1)),
                                      std::min(most, threads_asleep(time)));
   }
   const std::int64_t step = few || time < kUnasked ? n : grain;
-  if (threads > 1 && pool.taken.exchange(true, std::memory_order_acquire)) {
+  const bool takes = threads > 1;
+  if (takes && pool.taken.exchange(true, std::memory_order_acquire)) {
     return run_alone(body, arg, n, step, stops, context);
   }
   if (threads > 1) start_threads(static_cast<int>(threads) - 1);
@@ -524,13 +525,13 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     const std::int64_t taken = clock_nanoseconds() - begin;
     if (threads == 1) {
       cost.note_alone(taken);
-    } else if (time >= kShort) {
+    } else if (time >= kShort && !few) {
       cost.note_alone(openmp ? taken * threads : pool.spent.load());
-    } else if (awake && !crowded && 2 * pool.joined.load() >= threads - 1) {
+    } else if ((awake || few) && !crowded && 2 * pool.joined.load() >= threads - 1) {
       cost.note_together(taken);
     }
   }
-  if (threads > 1) pool.taken.store(false, std::memory_order_release);
+  if (takes) pool.taken.store(false, std::memory_order_release);
   return whole;
 }
 

@@ -137,12 +137,15 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         self.sliced = self._slicing()
         if self.sliced:
             self._begin_slices(body)
-        rows = f"0; o < {self.size(self.domain.rows)}" if self.sliced else "begin; o < end"
-        body.line(f"for (i64 o = {rows}; o++) {{")
-        inner = body.nested()
-        self._row(inner)
-        body.take(inner)
-        body.line("}")
+        if self.sliced == "row":
+            self._rows_of_slices(body)
+        else:
+            rows = f"0; o < {self.size(self.domain.rows)}" if self.sliced else "begin; o < end"
+            body.line(f"for (i64 o = {rows}; o++) {{")
+            inner = body.nested()
+            self._row(inner)
+            body.take(inner)
+            body.line("}")
         serial = any(isinstance(m.tensor, ScatterTensor) and not m.tensor.unique
                      for m in self.kernel.members) and not self.sliced
         text = self._finish(head, body, self.domain.rows, serial=serial)
@@ -200,9 +203,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         if self.domain.total is not None:
             out.line(f"const i64 R = ft_min({self.size(self.domain.row)}, "
                      f"{self.size(self.domain.total)} - o * {self.size(self.domain.row)});")
-        s, elements = self.built(facts)
-        if self.sliced == "row":
-            self._leave_other_rows(out, s)
+        _, elements = self.built(facts)
         for stage in range(1 + max(self.stages.values())):
             for m in self.kernel.members:
                 if self.stages[m.tensor] == stage and m.role == "row":

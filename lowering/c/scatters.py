@@ -26,6 +26,9 @@ __all__ = ["SLICES", "Scatters"]
 SLICES = 64
 """Of a result: threads take as many each as come out even."""
 
+BLOCK = 256
+"""Rows of which a thread lists its own at a time."""
+
 
 class Scatters:
     """The part of a kernel's writer that writes to computed places."""
@@ -43,6 +46,8 @@ class Scatters:
         def operand(self, t: Tensor | Scratch) -> str: ...
 
         def size(self, n: Any) -> str: ...
+
+        def _row(self, out: CodeScope) -> None: ...
 
     def _slicing(self) -> str:
         """What belongs to one slice: see `sliced`."""
@@ -78,11 +83,35 @@ class Scatters:
             head.line(f"const i64 {name} = {n} / {SLICES} * {end} + {n} % {SLICES} * {end} "
                       f"/ {SLICES};")
 
-    def _leave_other_rows(self, out: CodeScope, s: Any) -> None:
-        """Go on with the next row, if this one belongs to another slice."""
+    def _rows_of_slices(self, out: CodeScope) -> None:
+        """The loop over the rows that go to these slices, of which a list is made block by block.
+
+        The list is made without branches: they would be taken at random, which costs more than a
+        short row does.
+        """
+        rows = self.size(self.domain.rows)
+        s = self.kernel.builder(self.schedule.is_stored)
         place = self._first(self.kernel.target(s, self.kernel.members[0])[0])
-        out.line(f"const i64 at = {self.writer.index(place, out)};")
-        out.line("if (at < low || at >= high) continue;")
+        out.line(f"for (i64 first = 0; first < {rows}; first += {BLOCK}) {{")
+        block = out.nested()
+        block.line(f"const i64 last = ft_min(first + {BLOCK}, {rows});")
+        block.line(f"i64 own[{BLOCK}], count = 0;")
+        block.line("for (i64 o = first; o < last; o++) {")
+        inner = block.nested()
+        self.writer.begin_row(inner)
+        inner.line(f"const i64 at = {self.writer.index(place, inner)};")
+        inner.line("own[count] = o;")
+        inner.line("count += (at >= low) & (at < high);")
+        block.take(inner)
+        block.line("}")
+        block.line("for (i64 k = 0; k < count; k++) {")
+        inner = block.nested()
+        inner.line("const i64 o = own[k];")
+        self._row(inner)
+        block.take(inner)
+        block.line("}")
+        out.take(block)
+        out.line("}")
 
     def _scatter(self, m: Member, e: Expr, loop: CodeScope, s: Any) -> None:
         t = m.tensor
