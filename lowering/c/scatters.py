@@ -2,8 +2,7 @@
 
 Where two elements may go to one place, they are combined in order, so that the result is the same
 on any number of threads: a thread walks all elements and takes those whose places are in its slices
-of the result. 544,000 rows of 16 float32 into 4,000: 4.9 ms on one thread, which spends a seventh
-of it on finding what is its own.
+of the result.
 """
 
 from __future__ import annotations
