@@ -15,12 +15,12 @@ std::int64_t clock_nanoseconds() noexcept {
 
 namespace {
 
-// What is more than known counts by a sixteenth at most: pages that are new, and neighbours, delay a
-// loop, and nothing hastens it.
+// What is more than known is taken for twice as much at most: pages that are new, and neighbours,
+// delay a loop now and then, and nothing hastens it.
 void note(std::atomic<std::int64_t>& known, std::int64_t before, std::int64_t now) {
   now = std::max<std::int64_t>(now, 1);
   if (before > 0) {
-    now = std::min(now, before + before / 16 + 1);
+    now = std::min(now, 2 * before);
   }
   known.store(now, std::memory_order_relaxed);
 }
