@@ -62,7 +62,9 @@ struct Direct {
   // As groups x panels x sum x nr, zeros behind the last feature.
   void pack_weights(bool serial, char* to) const {
     const i64 taps = product_of(s.window), width = kernels.nr;
-    each(conv.groups * panels * taps, 1, serial, [&](i64 begin, i64 end) {
+    // to pack an element takes about as long as 16 multiply-adds
+    const i64 packed = conv.groups * panels * width * sum;
+    each(conv.groups * panels * taps, 1, serial, 16 * packed, [&](i64 begin, i64 end) {
       for (i64 index = begin; index < end; ++index) {
         const i64 tap = index % taps, panel = index / taps % panels, group = index / taps / panels;
         const i64 k = tap % s.window[2], j = tap / s.window[2] % s.window[1];
@@ -123,8 +125,9 @@ struct Direct {
   int run() const {
     i64 block[3];
     fit_block(s.out, item, [&](const i64 (&b)[3]) { return slab_of(b).elements(); }, block);
-    const bool serial = conv.groups * conv.batch * product_of(s.out) * conv.out_features *
-                            std::max<i64>(sum, 1) < kSerial;
+    const i64 work = conv.groups * conv.batch * product_of(s.out) * conv.out_features *
+                     std::max<i64>(sum, 1);
+    const bool serial = work < kSerial;
     // lines for all threads, where there are few images
     while (!serial && block[0] * block[1] > 1 &&
            conv.groups * conv.batch * Blocks(s.out, block).total() < 16) {
@@ -138,7 +141,7 @@ struct Direct {
     const bool in_place = conv.out_feature == 1 && conv.out_type == conv.in_type &&
                           conv.alpha == 1;
     std::atomic<bool> failed{false};
-    each(conv.groups * conv.batch * blocks.total(), 1, serial, [&](i64 begin, i64 end) {
+    each(conv.groups * conv.batch * blocks.total(), 1, serial, work, [&](i64 begin, i64 end) {
       const i64 places = product_of(blocks.size);
       const Buffer copy(slab_of(blocks.size).elements() * item);
       const Buffer own(in_place ? 0 : places * conv.out_features * item);
