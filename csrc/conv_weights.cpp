@@ -78,9 +78,10 @@ struct WeightGradient {
         1, std::min({kMostPieces, units, places / kPlacesOfPiece}));
     const Buffer all(conv.groups * pieces * tile * item);
     if (all.get() == nullptr) return 2;
-    const bool serial = conv.groups * places * tile < kSerial;
+    const i64 work = conv.groups * places * tile;
+    const bool serial = work < kSerial;
     std::atomic<bool> failed{false};
-    each(conv.groups * pieces, 1, serial, [&](i64 begin, i64 end) {
+    each(conv.groups * pieces, 1, serial, work, [&](i64 begin, i64 end) {
       const Buffer copy(slab_of(blocks.size).elements() * item);
       const Buffer line(conv.w_out == 1 ? 0 : blocks.size[2] * features_out * item);
       if (copy.get() == nullptr || line.get() == nullptr) {
@@ -110,7 +111,9 @@ struct WeightGradient {
     if (failed) return 2;
     const Finish add = kernels.finish[conv.in_type];
     const i64 taps = product_of(s.out), part = features_in * features_out;
-    each(conv.groups * taps, 1, serial || pieces * tile < kSerial / 4, [&](i64 begin, i64 end) {
+    // an addition counts as eight multiply-adds
+    const i64 added = 8 * conv.groups * pieces * tile;
+    each(conv.groups * taps, 1, serial || added < 2 * kSerial, added, [&](i64 begin, i64 end) {
       for (i64 index = begin; index < end; ++index) {
         const i64 group = index / taps, tap = index % taps;
         char* sums = all.get() + (group * pieces * tile + tap * part) * item;
