@@ -1,12 +1,16 @@
 #include "rendezvous.h"
 
-#include "threads.h"
+#include "interrupts.h"
+#include "library.h"
+#include "program.h"
 
 #include <algorithm>
 #include <chrono>
 #include <complex>
 #include <cstring>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -179,8 +183,9 @@ int cpus() {
 }  // namespace
 
 bool Rendezvous::barrier() {
-  if (broken_.load(std::memory_order_acquire)) return false;
-  const std::uint32_t round = round_.load(std::memory_order_acquire);
+  // The round first: who breaks up after that begins a new one.
+  const std::uint32_t round = round_.load();
+  if (broken_.load()) return false;
   const auto all = static_cast<std::uint32_t>(members_);
   const std::uint32_t arrived = arrived_.fetch_add(1) + 1;
   const std::uint32_t left = left_.load();
@@ -214,8 +219,8 @@ void Rendezvous::leave() {
 }
 
 void Rendezvous::break_up() {
-  broken_.store(true, std::memory_order_release);
-  round_.fetch_add(1, std::memory_order_acq_rel);
+  broken_.store(true);
+  round_.fetch_add(1);
   futex(round_, FUTEX_WAKE_PRIVATE, kMostMembers);
 }
 
@@ -288,6 +293,135 @@ bool Rendezvous::all_reduce(int member, const void* in, i64 count, void* out, Op
   }
   return barrier();
 }
+
+// --- what compiled programs call
+
+namespace {
+
+enum Kind : i64 { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute };
+
+// The groups of the rank that a thread runs, by the numbers that programs know them by.
+struct Group {
+  i64 key;
+  Rendezvous* meeting;  // null where Python connects the members
+  int member;
+  int size;
+};
+struct Groups {
+  const Group* entries = nullptr;
+  std::size_t count = 0;
+  PyObject* python = nullptr;  // (kind, key, op, type, count, x, out, pairs) of other engines
+  PyObject* broken = nullptr;  // the class of the error of a meeting that was broken up
+};
+thread_local Groups groups_here;
+
+// With the GIL held, whether or not the running program has released it.
+template <typename Run>
+bool with_gil(Run run) {
+  if (PyGILState_Check()) return run();
+  CallContext* const call = std::exchange(running_call, nullptr);
+  restore_thread(call->thread);
+  const bool ok = run();
+  // an exception stays with the thread state until the call has unwound to Python
+  call->thread = PyEval_SaveThread();
+  running_call = call;
+  return ok;
+}
+
+PyObject* bytes_at(const void* data, i64 bytes, bool writeable) {
+  npy_intp dims[] = {static_cast<npy_intp>(bytes)};
+  return PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(NPY_UBYTE), 1, dims, nullptr,
+                              const_cast<void*>(data),
+                              writeable ? NPY_ARRAY_CARRAY : NPY_ARRAY_CARRAY_RO, nullptr);
+}
+
+bool through_python(const Group& group, i64 kind, i64 op, i64 type, i64 count, i64 pairs,
+                    const i64* ends, const void* in, void* out) {
+  const i64 bytes = count * kSizes[type];
+  const i64 n = group.size;
+  return with_gil([&] {
+    Ref x(bytes_at(in, kind == kReduceScatter || kind == kAllToAll ? bytes * n : bytes, false));
+    Ref y(bytes_at(out, kind == kAllGather || kind == kAllToAll ? bytes * n : bytes, true));
+    Ref list(PyList_New(0));
+    for (i64 p = 0; list && p < pairs; ++p) {
+      Ref pair(Py_BuildValue("(LL)", static_cast<long long>(ends[2 * p]),
+                             static_cast<long long>(ends[2 * p + 1])));
+      if (!pair || PyList_Append(list.get(), pair.get()) < 0) return false;
+    }
+    if (!x || !y || !list) return false;
+    Ref done(PyObject_CallFunction(groups_here.python, "LLLLOOO", static_cast<long long>(kind),
+                                   static_cast<long long>(group.key), static_cast<long long>(op),
+                                   static_cast<long long>(type), x.get(), y.get(), list.get()));
+    return static_cast<bool>(done);
+  });
+}
+
+bool through_memory(const Group& group, i64 kind, i64 op, i64 type, i64 count, i64 pairs,
+                    const i64* ends, const void* in, void* out) {
+  Rendezvous& meeting = *group.meeting;
+  const i64 bytes = count * kSizes[type];
+  switch (kind) {
+    case kAllReduce:
+      return meeting.all_reduce(group.member, in, count, out, static_cast<Rendezvous::Op>(op),
+                                static_cast<Rendezvous::Type>(type));
+    case kReduceScatter:
+      return meeting.reduce_scatter(group.member, in, count, out, static_cast<Rendezvous::Op>(op),
+                                    static_cast<Rendezvous::Type>(type));
+    case kAllGather: return meeting.all_gather(group.member, in, bytes, out);
+    case kAllToAll: return meeting.all_to_all(group.member, in, bytes, out);
+    default: {
+      i64 source = -1;
+      for (i64 p = 0; p < pairs; ++p) {
+        if (ends[2 * p + 1] == group.member) source = ends[2 * p];
+      }
+      return meeting.permute(group.member, in, bytes, out, static_cast<int>(source));
+    }
+  }
+}
+
+// `count`: elements of one part. Nonzero with an exception set.
+int collective(i64 kind, i64 key, i64 op, i64 type, i64 count, i64 pairs, const i64* ends,
+               const void* in, void* out) {
+  const Groups here = groups_here;
+  for (std::size_t k = 0; k < here.count; ++k) {
+    const Group& group = here.entries[k];
+    if (group.key != key) continue;
+    if (group.meeting == nullptr) {
+      return through_python(group, kind, op, type, count, pairs, ends, in, out) ? 0 : 1;
+    }
+    PyThreadState* const held = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+    const bool met = through_memory(group, kind, op, type, count, pairs, ends, in, out);
+    if (held != nullptr) PyEval_RestoreThread(held);
+    if (met) return 0;
+    with_gil([&] {
+      PyErr_SetNone(here.broken);
+      return false;
+    });
+    return 1;
+  }
+  with_gil([] {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "a program of several devices ran outside of the run of its mesh");
+    return false;
+  });
+  return 1;
+}
+
+PyObject* rendezvous_type = nullptr;
+
+// The groups of a rank, as Python lists them.
+struct GroupTable {
+  std::vector<Group> groups;
+  std::vector<PyObject*> held;
+};
+
+void free_table(PyObject* capsule) {
+  auto* table = static_cast<GroupTable*>(PyCapsule_GetPointer(capsule, nullptr));
+  for (PyObject* one : table->held) Py_DECREF(one);
+  delete table;
+}
+
+}  // namespace
 
 // --- the class of Python
 
@@ -464,6 +598,54 @@ PyObject* py_reset(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// group_table([(key, Rendezvous or None, member, size), ...]): for set_groups.
+PyObject* group_table(PyObject*, PyObject* list) {
+  Ref items(PySequence_Fast(list, "group_table takes a sequence"));
+  if (!items) return nullptr;
+  auto* table = new (std::nothrow) GroupTable();
+  if (table == nullptr) return PyErr_NoMemory();
+  PyObject* capsule = PyCapsule_New(table, nullptr, free_table);
+  if (capsule == nullptr) {
+    delete table;
+    return nullptr;
+  }
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(items.get()); ++k) {
+    long long key;
+    PyObject* meeting;
+    int member, size;
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items.get(), k), "LOii", &key, &meeting,
+                          &member, &size)) {
+      Py_DECREF(capsule);
+      return nullptr;
+    }
+    const bool own = Py_TYPE(meeting) == reinterpret_cast<PyTypeObject*>(rendezvous_type);
+    if (own) table->held.push_back(Py_NewRef(meeting));
+    table->groups.push_back(Group{key, own ? &meeting_of(meeting) : nullptr, member, size});
+  }
+  return capsule;
+}
+
+// set_groups(table or None, python, broken): of the rank that this thread runs from now on.
+PyObject* set_groups(PyObject*, PyObject* args) {
+  PyObject *table, *python, *broken;
+  if (!PyArg_ParseTuple(args, "OOO:set_groups", &table, &python, &broken)) return nullptr;
+  if (table == Py_None) {
+    groups_here = Groups();
+    Py_RETURN_NONE;
+  }
+  auto* found = static_cast<GroupTable*>(PyCapsule_GetPointer(table, nullptr));
+  if (found == nullptr) return nullptr;
+  groups_here = Groups{found->groups.data(), found->groups.size(), python, broken};  // borrowed
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"group_table", group_table, METH_O,
+     "group_table([(key, Rendezvous or None, member, size)]): the groups of a rank."},
+    {"set_groups", set_groups, METH_VARARGS,
+     "set_groups(table, python, broken): those of the rank that this thread runs; None for none."},
+    {nullptr, nullptr, 0, nullptr}};
+
 PyMethodDef methods[] = {
     {"barrier", py_barrier, METH_NOARGS, "barrier(): once all members are here."},
     {"all_gather", py_all_gather, METH_VARARGS, "all_gather(member, x, out)"},
@@ -486,7 +668,11 @@ bool init_rendezvous(PyObject* module) {
   PyType_Spec spec = {"functrans._runtime.Rendezvous", sizeof(RendezvousObject), 0,
                       Py_TPFLAGS_DEFAULT, slots};
   const Ref type(PyType_FromSpec(&spec));
-  return type && PyModule_AddObjectRef(module, "Rendezvous", type.get()) == 0;
+  if (!type) return false;
+  rendezvous_type = Py_NewRef(type.get());
+  register_library("collective", reinterpret_cast<void*>(collective));
+  return PyModule_AddFunctions(module, functions) == 0 &&
+         PyModule_AddObjectRef(module, "Rendezvous", type.get()) == 0;
 }
 
 }  // namespace functrans

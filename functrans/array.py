@@ -72,8 +72,9 @@ class Array(Base, metaclass=_ArrayType):
         shards = _runtime.get_shards(self)
         if shards is None:
             return device_at(self._place)
-        return next(iter(shards.sharding.device_set)) if shards.sharding.num_devices == 1 \
-            else shards.sharding
+        place: Device = next(iter(shards.sharding.device_set)) \
+            if shards.sharding.num_devices == 1 else shards.sharding
+        return place
 
     @property
     def sharding(self) -> Sharding:
@@ -107,7 +108,8 @@ class Array(Base, metaclass=_ArrayType):
 
     def addressable_data(self, index: int) -> Array:
         """The part number `index` of those that this process has."""
-        return self.addressable_shards[index].data
+        data: Array = self.addressable_shards[index].data
+        return data
 
     def devices(self) -> set[Device]:
         """The devices that hold the data."""

@@ -15,7 +15,8 @@ from functrans.core.errors import ArgumentError, is_internal_module, publish
 from functrans.core.trace import ARRAYS
 
 if TYPE_CHECKING:
-    from functrans.typing import PyTree
+    from functrans.core.sharding import Sharding
+    from functrans.typing import Array, PyTree
 
 __all__ = ["breakpoint", "callback", "log", "print", "visualize_array_sharding",
            "visualize_sharding"]
@@ -101,7 +102,7 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
 
 
 
-def visualize_array_sharding(x: Any, **options: Any) -> None:
+def visualize_array_sharding(x: Array) -> None:
     """Print which devices have which part of an array of one or two axes.
 
     Raises ArgumentError for other arrays.
@@ -117,10 +118,10 @@ def visualize_array_sharding(x: Any, **options: Any) -> None:
     | cpu:1 |
     +-------+
     """
-    visualize_sharding(x.shape, x.sharding, **options)
+    visualize_sharding(x.shape, x.sharding)
 
 
-def visualize_sharding(shape: Sequence[int], sharding: Any, **options: Any) -> None:
+def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
     """Print which devices have which part of an array of that shape."""
     if not 1 <= len(shape) <= 2:
         raise ArgumentError(f"visualize_sharding: an array of shape {tuple(shape)}.",

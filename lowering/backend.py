@@ -6,7 +6,7 @@ The interface of a backend is in `executable.py`. Names of backends stand here a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from functrans.core import config
 from functrans.core.dtypes import float0
@@ -17,6 +17,9 @@ from functrans.lowering.defects import reporting
 from functrans.lowering.executable import Backend, Executable, WrapperExecutable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.keys import has_keys, without_keys
+
+if TYPE_CHECKING:
+    from functrans.lowering.report import CollectiveNote
 
 __all__ = [
     "AUTO",
@@ -31,6 +34,7 @@ __all__ = [
     "computes_on_gpus",
     "default_backend",
     "get_backend",
+    "inspect_on_mesh",
     "is_built_in",
     "makes_machine_code",
     "reader_of",
@@ -141,6 +145,16 @@ def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh,
 
     return compile_for_mesh(jaxpr, mesh, in_dims,
                             lambda parts: compile_for(backend, parts, frozenset(), False))
+
+
+def inspect_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]
+                    ) -> tuple[Jaxpr, Sequence[CollectiveNote], Executable]:
+    """The program of each device of a mesh, its collectives, and that program to look at."""
+    from functrans.lowering.spmd.partition import partition  # noqa: PLC0415  as above
+
+    parts = partition(jaxpr, mesh, in_dims)
+    return parts.jaxpr, parts.notes, backend.inspectable(
+        parts.jaxpr, frozenset(), lambda: compile_for(backend, parts.jaxpr, frozenset(), False))
 
 
 def runs_on_mesh(execute: Any) -> bool:

@@ -118,6 +118,26 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class CollectiveNote:
+    """A collective of a program of several devices, and what asked for it."""
+
+    name: str
+    axes: tuple[str, ...]
+    aval: str
+    """The type of its operand on a device."""
+    nbytes: int
+    """Bytes that each device receives, once."""
+    asked_by: str
+    why: str
+    source: Source | None
+
+    @property
+    def line(self) -> Line | None:
+        """The line of the user that it is for."""
+        return line_of(self.source)
+
+
+@dataclass(frozen=True)
 class Report:
     """What the compiler did with a program, for a GPU of so many multiprocessors."""
 
@@ -135,6 +155,9 @@ class Report:
     peak: Peak | None
     text: str = field(default="", repr=False)
     multiprocessors: int = 0
+    mesh: str = ""
+    """The mesh that it runs on, of which this is the program of each device."""
+    collectives: Sequence[CollectiveNote] = ()
 
     def equations(self) -> list[tuple[str, Line | None]]:
         """The equations of the simplified program as text, and the user's lines."""

@@ -102,7 +102,8 @@ class Psum(Reduction):
 class Extremum(Reduction, abstract=True):
     """The largest or smallest element; the derivative is shared by all that are equal to it."""
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis_name: Any) -> Any:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis_name: Any = (),
+            **params: Any) -> Any:
         (x,), (t,) = primals, tangents
         out = self.bind(x, axis_name=axis_name)
         chosen = eq(x, out)

@@ -16,6 +16,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.mesh import DimAxes, Mesh, spec_of
 from functrans.core.primitive import HigherOrder, Linear, Sample
 from functrans.core.sharding import NamedSharding
+from functrans.primitives.arithmetic import mul
 from functrans.primitives.base import LinearPrimitive
 from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import psum_p
@@ -127,7 +128,8 @@ class ShardMap(HigherOrder):
                 back = stage_body(lambda *xs: [_added_up(x, d) for x, d in zip(
                     eval_jaxpr(back, (), *xs), wanted, strict=True)], back.in_avals, back.name)
         given = [(x, d) for x, d, lin in zip(operands, in_dims, linear, strict=True) if not lin]
-        given += [(ct, d) for ct, d in zip(cts, out_dims, strict=True) if ct is not None]
+        given += [(_shared(ct, a.varying - axes_in(d), mesh), d) for ct, a, d in
+                  zip(cts, jaxpr.out_avals, out_dims, strict=True) if ct is not None]
         results = iter(self.bind(*[x for x, _ in given], jaxpr=back, mesh=mesh, manual=manual,
                                  in_dims=tuple([d for _, d in given]), out_dims=wanted))
         return [next(results) if lin else None for lin in linear]
@@ -168,6 +170,15 @@ def _with_own_axes(jaxpr: Jaxpr, n: int, xs: Sequence[Any]) -> list[Any]:
     """The results of a program, those after the n-th with a new first axis of one element."""
     outs = eval_jaxpr(jaxpr, (), *xs)
     return [*outs[:n], *[reshape(x, (1, *x.shape)) for x in outs[n:]]]
+
+
+def _shared(ct: Any, axes: frozenset[str], mesh: Mesh) -> Any:
+    """The cotangent for each device of a value that all of them have, though types do not say so.
+
+    That is one value: each copy has its share of the cotangent.
+    """
+    n = mesh.size_of(tuple(axes))
+    return mul(ct, 1.0 / n) if n > 1 else ct
 
 
 def _added_up(x: Any, dims: DimAxes) -> Any:

@@ -93,6 +93,7 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
     ("functrans.lowering.backend", "functrans.lowering.float0"),
     ("functrans.lowering.backend", "functrans.lowering.spmd.executable"),
+    ("functrans.lowering.backend", "functrans.lowering.spmd.partition"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.backend", "functrans.lowering.schedule.target"),

@@ -8,18 +8,55 @@ process, NCCL, MPI). docs/distributed.md says how to add one.
 from __future__ import annotations
 
 import threading
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+import numpy as np
+
+from functrans.core import dtypes
 from functrans.core.errors import AxisNameError
 from functrans.core.mesh import Mesh
 
-__all__ = ["Connection", "Engine", "Group", "Member", "ReduceOp", "acting_as", "current_member",
-           "group_here", "processes", "set_processes", "this_process"]
+__all__ = [
+    "OPS",
+    "TYPES",
+    "Broken",
+    "Connection",
+    "Engine",
+    "Group",
+    "Member",
+    "ReduceOp",
+    "acting_as",
+    "current_member",
+    "group_here",
+    "key_of",
+    "processes",
+    "set_processes",
+    "this_process",
+]
 
 R = TypeVar("R")
 ReduceOp: TypeAlias = Literal["sum", "max", "min", "product"]
+OPS: Final = {"sum": 0, "max": 1, "min": 2, "product": 3}
+_NAMES: Final[tuple[Any, ...]] = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    dtypes.bfloat16, "float32", "float64", "complex64", "complex128")
+TYPES: Final[dict[Any, int]] = {np.dtype(name): k for k, name in enumerate(_NAMES)}
+"""The numbers of reductions and dtypes in csrc/rendezvous.h."""
+
+
+def key_of(axes: tuple[str, ...]) -> int:
+    """The number by which compiled programs know the groups along some axes."""
+    return zlib.crc32(repr(axes).encode())
+
+
+class Broken(Exception):
+    """What a program gets in a collective that others come to no more, as one of them failed.
+
+    It is no error of the program: the run raises what it came from.
+    """
 
 
 class Group(ABC):
@@ -77,6 +114,15 @@ class Member(ABC):
 
         Its members are in the order of their places along these axes, the first one slowest.
         """
+
+
+    def step_group(self, axes: tuple[str, ...]) -> tuple[Any, int, int]:
+        """How steps of compiled programs reach a group: a Rendezvous or None, place and size.
+
+        Where it is None they call the methods of the group.
+        """
+        group = self.group(axes)
+        return None, group.index, group.size
 
 
 class Connection(ABC):

@@ -10,7 +10,6 @@ __all__ = ["LAX", "MODULES", "TOP_LEVEL"]
 
 TOP_LEVEL: Final[Mapping[str, str]] = MappingProxyType({
     "smap": "ft.shard_map(fun, in_specs=P(name), out_specs=P(name), axis_names={name})",
-    "distributed": "ft.process_count()  # programs run in one process",
     "remove_size_one_mesh_axis_from_type": "nothing  # shardings are no part of types",
     "auto_pcast": "nothing  # values are made varying where they meet others that are",
     "Ref": "ft.lax.scan(f, init, xs)  # state is carried: arrays are immutable",

@@ -80,7 +80,7 @@ class Mesh:
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
-        return self.devices.shape
+        return tuple(map(int, self.devices.shape))
 
     @property
     def size(self) -> int:

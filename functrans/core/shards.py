@@ -93,7 +93,7 @@ def is_sharded(x: Any) -> bool:
     return isinstance(x, ArrayBase) and x._place == SHARDED
 
 
-def in_shards(sharding: Sharding, shape: Sequence[int], dtype: np.dtype[Any],
+def in_shards(sharding: Sharding, shape: Sequence[Any], dtype: np.dtype[Any],
               parts: Sequence[Any], weak_type: bool = False) -> Any:
     """The Array of some parts, which are Arrays, one for each device of this process."""
     shape = tuple(shape)

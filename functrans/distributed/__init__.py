@@ -1,1 +1,5 @@
-"""What connects the devices of a mesh: engines, which are imported when they are first used."""
+"""What connects the devices of a mesh (docs/distributed.md): engines, and their registry."""
+
+from functrans.distributed.engines import engine_for, register_engine
+
+__all__ = ["engine_for", "register_engine"]

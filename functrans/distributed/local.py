@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -18,7 +20,17 @@ from functrans._runtime import (
     set_thread_share,
 )
 from functrans.core import dtypes
-from functrans.core.communicator import Connection, Engine, Group, Member, ReduceOp, acting_as
+from functrans.core.communicator import (
+    OPS,
+    TYPES,
+    Broken,
+    Connection,
+    Engine,
+    Group,
+    Member,
+    ReduceOp,
+    acting_as,
+)
 from functrans.core.errors import CollectiveError
 from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
@@ -27,48 +39,37 @@ __all__ = ["ThreadsEngine"]
 
 R = TypeVar("R")
 
-OPS: Final = {"sum": 0, "max": 1, "min": 2, "product": 3}
-DTYPES: Final = {np.dtype(name): k for k, name in enumerate(
-    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-     dtypes.bfloat16, "float32", "float64", "complex64", "complex128"))}
-"""The numbers of dtypes in csrc/rendezvous.h."""
-
-
-class _Broken(Exception):
-    """The others wait no longer: one of the programs ended or raised."""
-
-
 class ThreadsGroup(Group):
     """A member of a group of threads, which meet in the runtime."""
 
     def __init__(self, meeting: Rendezvous, index: int, size: int) -> None:
-        self._meeting = meeting
+        self.meeting = meeting
         self.index = index
         self.size = size
 
     def all_reduce(self, x: Any, out: Any, op: ReduceOp) -> None:
-        _reduced(x, out, lambda a, b, number: self._meeting.all_reduce(
+        _reduced(x, out, lambda a, b, number: self.meeting.all_reduce(
             self.index, a, b, OPS[op], number))
 
     def reduce_scatter(self, x: Any, out: Any, op: ReduceOp) -> None:
-        _reduced(x, out, lambda a, b, number: self._meeting.reduce_scatter(
+        _reduced(x, out, lambda a, b, number: self.meeting.reduce_scatter(
             self.index, a, b, OPS[op], number))
 
     def all_gather(self, x: Any, out: Any) -> None:
-        _whole(self._meeting.all_gather(self.index, _plain(x), out))
+        _whole(self.meeting.all_gather(self.index, _plain(x), out))
 
     def all_to_all(self, x: Any, out: Any) -> None:
-        _whole(self._meeting.all_to_all(self.index, _plain(x), out))
+        _whole(self.meeting.all_to_all(self.index, _plain(x), out))
 
     def permute(self, x: Any, out: Any, pairs: Sequence[tuple[int, int]]) -> None:
         source = next((s for s, d in pairs if d == self.index), -1)
-        _whole(self._meeting.permute(self.index, _plain(x), out, source))
+        _whole(self.meeting.permute(self.index, _plain(x), out, source))
 
     def broadcast(self, x: Any, out: Any, source: int) -> None:
-        _whole(self._meeting.permute(self.index, _plain(x), out, source))
+        _whole(self.meeting.permute(self.index, _plain(x), out, source))
 
     def barrier(self) -> None:
-        _whole(self._meeting.barrier())
+        _whole(self.meeting.barrier())
 
 
 def _plain(x: Any) -> np.ndarray[Any, Any]:
@@ -76,20 +77,20 @@ def _plain(x: Any) -> np.ndarray[Any, Any]:
 
 
 def _reduced(x: Any, out: Any, reduce: Callable[[Any, Any, int], bool]) -> None:
-    number = DTYPES.get(out.dtype)
+    number = TYPES.get(out.dtype)
     if number is not None:
         _whole(reduce(_plain(x), out, number))
         return
     # floats of 8 bits, integers of 4 and complex numbers of two halves
     wide = dtypes.wide_dtype(out.dtype)
     found = np.empty(out.shape, wide)
-    _whole(reduce(_plain(x.astype(wide)), found, DTYPES[wide]))
+    _whole(reduce(_plain(x.astype(wide)), found, TYPES[wide]))
     out[...] = found.astype(out.dtype)
 
 
 def _whole(met: bool) -> None:
     if not met:
-        raise _Broken
+        raise Broken
 
 
 class ThreadsMember(Member):
@@ -100,6 +101,13 @@ class ThreadsMember(Member):
         self._groups: dict[tuple[str, ...], ThreadsGroup] = {}
 
     def group(self, axes: tuple[str, ...]) -> Group:
+        return self._member_of(axes)
+
+    def step_group(self, axes: tuple[str, ...]) -> tuple[Any, int, int]:
+        group = self._member_of(axes)
+        return group.meeting, group.index, group.size
+
+    def _member_of(self, axes: tuple[str, ...]) -> ThreadsGroup:
         found = self._groups.get(axes)
         if found is None:
             ranks = self.mesh.group(self.rank, axes)
@@ -129,6 +137,7 @@ class _Crew:
         self.members = [ThreadsMember(self, r) for r in range(mesh.size)]
         self.workers = [_Worker(f"functrans {d!r}") for d in mesh.ranks[1:]]
         self.finished: list[int] = []
+        self.is_broken = False
         self._meetings: dict[tuple[int, ...], Rendezvous] = {}
         self._lock = threading.Lock()
 
@@ -141,6 +150,8 @@ class _Crew:
                 for rank in self.finished:
                     if rank in ranks:
                         found.leave()
+                if self.is_broken:
+                    found.break_up()
             return found
 
     def leave(self, rank: int) -> None:
@@ -153,13 +164,27 @@ class _Crew:
 
     def break_up(self) -> None:
         with self._lock:
+            self.is_broken = True
             for meeting in self._meetings.values():
                 meeting.break_up()
 
     def reset(self) -> None:
         self.finished.clear()
+        self.is_broken = False
         for meeting in self._meetings.values():
             meeting.reset()
+
+
+_connections: Final[WeakSet[ThreadsConnection]] = WeakSet()
+
+
+def _forget_crews() -> None:
+    """In the child of a fork: none of the threads came along."""
+    for connection in list(_connections):
+        connection._idle.clear()
+
+
+os.register_at_fork(after_in_child=_forget_crews)
 
 
 class ThreadsConnection(Connection):
@@ -169,6 +194,7 @@ class ThreadsConnection(Connection):
         self.mesh = mesh
         # runs of several callers, and runs within runs, have crews of their own
         self._idle: list[_Crew] = []
+        _connections.add(self)
 
     def run(self, program: Callable[[Member], R]) -> list[R]:
         try:
@@ -226,7 +252,7 @@ class _Run:
             with acting_as(self.crew.members[rank]):
                 self.results[rank] = self.program(self.crew.members[rank])
             self.crew.leave(rank)
-        except _Broken:
+        except Broken:
             self._failed(rank, None)
         except BaseException as error:  # the caller raises it
             self._failed(rank, error)

@@ -39,10 +39,14 @@ from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_
 from functrans.primitives.check import check_p
 from functrans.primitives.collective import (
     all_gather_p,
+    all_to_all_p,
     axis_index_p,
+    pmax_p,
+    pmin_p,
     ppermute_p,
     psum_p,
     psum_scatter_p,
+    pvary_p,
 )
 from functrans.primitives.compare import clamp_p, select_n_p
 from functrans.primitives.control_flow.cond import cond_p
@@ -86,6 +90,7 @@ from functrans.primitives.shape import (
     rev_p,
     slice_p,
 )
+from functrans.primitives.shard_map import shard_map_p, sharding_constraint_p
 from functrans.primitives.solve import adjugate_p, det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.sparse import csr_dot_p, csr_sample_p
@@ -126,10 +131,12 @@ _SCATTER: Final[Parameters] = {"dimension_numbers": SCATTER_NUMBERS, **_INDEX}
 _NONE: Final[Parameters] = {}
 
 _CALLS_PYTHON: Final = "it calls a Python function, which a file does not hold."
+_OF_DEVICES: Final = "it names devices of this process."
 _OF_A_VMAP: Final = "its named axis belongs to a vmap outside of the function."
 _CHECKED: Final = "a file holds no programs that look for NaN."
 INSTEAD: Final = {
     _CALLS_PYTHON: "compute it with functrans.numpy, or leave it out of the exported function",
+    _OF_DEVICES: "export the function of the parts of arrays",
     _OF_A_VMAP: "export the mapped function",
     _CHECKED: "export the function without ft.checked; ft.check may stay",
 }
@@ -210,7 +217,9 @@ PARAMETERS: Final[Table[Parameters]] = Table({
         _NONE),
 }, of=_is_no_function, without={
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), _CALLS_PYTHON),
-    **dict.fromkeys((psum_p, all_gather_p, psum_scatter_p, ppermute_p, axis_index_p), _OF_A_VMAP),
+    **dict.fromkeys((psum_p, pmax_p, pmin_p, pvary_p, all_gather_p, psum_scatter_p, all_to_all_p,
+                     ppermute_p, axis_index_p), _OF_A_VMAP),
+    **dict.fromkeys((shard_map_p, sharding_constraint_p), _OF_DEVICES),
     checked_p: _CHECKED,
     custom_vjp_linear_p: "its transpose alone is known, which is a Python function.",
 })

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, FunctransError, MemoryLimitError, public, shown
+from functrans.core.mesh import Mesh
 from functrans.core.tree import tree_flatten
 from functrans.inspect.names import input_names, title_of
 from functrans.inspect.page import page_of
 from functrans.inspect.text import text_of
-from functrans.lowering.backend import AUTO, Executable, default_backend, get_backend
+from functrans.lowering.backend import (
+    AUTO,
+    Executable,
+    default_backend,
+    get_backend,
+    inspect_on_mesh,
+)
 from functrans.lowering.report import KernelReport, Report, TracedProgram
 from functrans.transforms.flat import name_of
 from functrans.transforms.jit.api import Compiled, Lowered, lower
+from functrans.transforms.meshes import dims_on, mesh_of
 from functrans.typing import PyTree
 
 __all__ = ["Explanation", "explain", "inspected", "lowered_of", "report_of"]
@@ -123,6 +132,11 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
     backend = lowered.backend
     if backend == AUTO:
         backend = default_backend(gpu_of(tree_flatten((args, kwargs))[0]))
+    given = isinstance(f, Lowered) and not args and not kwargs
+    values = [] if given else lowered.inputs(*args, **kwargs)
+    mesh = mesh_of(lowered.jaxpr.meshes, values)
+    if mesh is not None:
+        return _report_on_mesh(lowered, f, args, values, mesh, backend)
     limits = lowered.limits
     for smaller in (lowered, *lowered.in_fewer()):
         traced = TracedProgram(title_of(smaller, f), smaller.jaxpr, input_names(smaller, f, args),
@@ -133,6 +147,19 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
         except MemoryLimitError as error:
             failed = error
     raise failed
+
+
+def _report_on_mesh(lowered: Lowered, f: Any, args: tuple[Any, ...], values: Sequence[Any],
+                    mesh: Mesh, backend: str) -> Report:
+    """What is known of the program of each device of a mesh."""
+    dims = [dims_on(mesh, x) for x in values or lowered.jaxpr.in_avals]
+    with config.scope(backend=backend):
+        parts, notes, program = inspect_on_mesh(get_backend(backend), lowered.jaxpr, mesh, dims)
+        names = [f"the place along {n!r}" for n in mesh.axis_names]
+        names += input_names(lowered, f, args)
+        report = program.report(TracedProgram(title_of(lowered, f), parts, names, frozenset(),
+                                              backend))
+    return replace(report, mesh=repr(mesh), collectives=notes)
 
 
 def inspected(lowered: Lowered, backend: str) -> Executable:

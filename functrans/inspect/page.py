@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
-from functrans.inspect.text import kernel_facts, memory_lines, summary
+from functrans.inspect.text import collective_lines, kernel_facts, memory_lines, summary
 from functrans.inspect.utilisation import idle_by_estimate
 from functrans.lowering.report import KernelReport, Law, Line, Report, line_of
 
@@ -64,6 +64,7 @@ class _Page:
             _fold("Per-sample algebra", _list(r.decisions)),
             _fold(f"Not fused, and why ({len(r.apart)})", _list(r.apart)),
             _fold("Where the GPU is idle", _list(idle_by_estimate(r))),
+            _fold("Collectives", _list(collective_lines(r))),
             _fold("Memory", _list(memory_lines(r))),
         ]
         return (f'<div id="{self.id}"><style>{self.style()}</style>'

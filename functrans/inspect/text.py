@@ -16,7 +16,8 @@ from functrans.lowering.report import (
     line_of,
 )
 
-__all__ = ["SHOWN_LINES", "count_equations", "kernel_facts", "memory_lines", "summary", "text_of"]
+__all__ = ["SHOWN_LINES", "collective_lines", "count_equations", "kernel_facts", "memory_lines",
+           "summary", "text_of"]
 
 SHOWN_LINES = 3
 """So many places of a law or a kernel are named, then how many there are besides."""
@@ -27,6 +28,7 @@ def text_of(report: Report) -> str:
     """The sections of a report, those that have something to say."""
     sections = [
         ("Program, as traced", _program(report.traced)),
+        ("Collectives", collective_lines(report)),
         ("Passes", [_law(law) for law in report.laws]),
         ("Program, simplified", _program(report.simplified)),
         ("Kernels", [line for k in report.kernels for line in _kernel(k)]),
@@ -42,6 +44,23 @@ def text_of(report: Report) -> str:
     return "\n".join(lines)
 
 
+def collective_lines(report: Report) -> list[str]:
+    """What devices exchange in a program of several of them, and which operation needs it."""
+    found = []
+    for note in report.collectives:
+        axes = ", ".join(map(repr, note.axes))
+        found.append(f"{note.name} over {axes} of a {note.aval}: {bytes_text(note.nbytes)} to each "
+                     "device")
+        place = "" if note.line is None else f"  # {note.line}"
+        why = f"{note.asked_by}{': ' if note.why else ''}{note.why}"
+        found.append(f"    for {why}{place}")
+    if found:
+        total = sum([n.nbytes for n in report.collectives])
+        found.insert(0, f"{bytes_text(total)} to each device of {report.mesh}; of a loop, each "
+                        "time")
+    return found
+
+
 def summary(report: Report) -> str:
     """The program in one line: how many equations became how many kernels."""
     before, after = count_equations(report.traced), count_equations(report.simplified)
@@ -50,7 +69,8 @@ def summary(report: Report) -> str:
     made = [f"{own} kernel{'s' * (own != 1)}"] if own else []
     made += [f"{calls} call{'s' * (calls != 1)}"] if calls else []
     became = f" -> {' and '.join(made)}" if made else ""
-    return f"{report.name}: {before} equations -> {after}{became} ({report.target})"
+    on = f" on each device of {report.mesh}" if report.mesh else ""
+    return f"{report.name}: {before} equations -> {after}{became} ({report.target}){on}"
 
 
 def count_equations(jaxpr: Jaxpr) -> int:

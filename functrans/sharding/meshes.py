@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from functrans.core.errors import ArgumentError
-from functrans.core.mesh import AbstractMesh, Mesh, check_sizes, current_mesh
-from functrans.device import current_device, devices
+from functrans.core.mesh import AbstractMesh, AxisType, Mesh, check_sizes, current_mesh
+from functrans.device import Device, current_device, devices
 
 __all__ = ["create_device_mesh", "get_abstract_mesh", "get_mesh", "make_mesh"]
 
 
-def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
-              devices: Sequence[Any] | None = None) -> Mesh:
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
+              axis_types: Sequence[AxisType] | None = None, *,
+              devices: Sequence[Device] | None = None) -> Mesh:
     """A mesh of that shape of the first devices, by default of the platform of the default one.
 
     Raises ShapeError where there are not so many.

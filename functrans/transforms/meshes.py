@@ -18,9 +18,10 @@ from functrans.core.errors import ShardingError
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.primitive import Primitive
-from functrans.core.sharding import NamedSharding, mesh_alone
+from functrans.core.sharding import NamedSharding, Sharding, mesh_alone
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer, leaked, run_in
+from functrans.transforms.staged import ShapeDtypeStruct
 
 __all__ = ["dims_on", "install", "mesh_of"]
 
@@ -36,9 +37,8 @@ def mesh_of(meshes: Iterable[Mesh], values: Iterable[Any]) -> Mesh | None:
     """
     found: dict[Mesh, None] = dict.fromkeys(meshes)
     for x in values:
-        shards = get_shards(x) if isinstance(x, ArrayBase) else None
-        if shards is not None:
-            sharding = shards.sharding
+        sharding = _sharding(x)
+        if sharding is not None:
             found[sharding.mesh if isinstance(sharding, NamedSharding) else
                   mesh_alone(next(iter(sharding.device_set)))] = None
     if len(found) < 2:
@@ -54,13 +54,19 @@ def mesh_of(meshes: Iterable[Mesh], values: Iterable[Any]) -> Mesh | None:
     return max(found, key=lambda m: len(m.axis_names))
 
 
+def _sharding(x: Any) -> Sharding | None:
+    """Where an argument was put, or, of a type without a value, where it is to be."""
+    if isinstance(x, ArrayBase):
+        shards = get_shards(x)
+        return None if shards is None else shards.sharding
+    return x.sharding if isinstance(x, ShapeDtypeStruct) else None
+
+
 def dims_on(mesh: Mesh, x: Any) -> DimAxes:
     """How an argument lies on the mesh of a program: as it is, or whole."""
-    shards = get_shards(x) if isinstance(x, ArrayBase) else None
-    if shards is not None and isinstance(shards.sharding, NamedSharding) \
-            and shards.sharding.mesh == mesh:
-        dims: DimAxes = shards.sharding.dims(shards.shape)
-        return dims
+    sharding = _sharding(x)
+    if isinstance(sharding, NamedSharding) and sharding.mesh == mesh:
+        return sharding.dims(x.shape)
     return ((),) * getattr(x, "ndim", 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,7 +54,8 @@ def is_spec(x: Any) -> bool:
 
 def shard_map(f: Callable[..., Any] | None = None, mesh: Mesh | None = None,
               in_specs: PyTree = INFER, out_specs: PyTree = _MISSING, *,
-              axis_names: Any = frozenset(), check_vma: bool = True) -> Callable[..., Any]:
+              axis_names: Iterable[str] = frozenset(),
+              check_vma: bool = True) -> Callable[..., Any]:
     """The function that runs `f` on each device of a mesh, on the parts of its arguments.
 
     `in_specs` and `out_specs` are PartitionSpecs, or pytrees of them that are prefixes of the

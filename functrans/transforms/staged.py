@@ -13,6 +13,7 @@ from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr
+from functrans.core.sharding import Sharding
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
@@ -49,7 +50,7 @@ def _size(size: Any) -> Size:
 
 @known_leaf
 class ShapeDtypeStruct:
-    """Shape and dtype of an array that need not exist.
+    """Shape and dtype of an array that need not exist, and its sharding, if it has one.
 
     Raises DTypeError when `dtype` names no dtype.
 
@@ -58,13 +59,15 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     @public
-    def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False) -> None:
+    def __init__(self, shape: Any, dtype: Any, *, sharding: Sharding | None = None,
+                 weak_type: bool = False) -> None:
         self.shape = tuple(map(_size, (shape,) if isinstance(shape, str) else shape))
         self.dtype = dtypes.as_dtype(dtype)
         self.weak_type = weak_type
+        self.sharding = sharding
 
     @property
     def ndim(self) -> int:
@@ -79,15 +82,17 @@ class ShapeDtypeStruct:
         return ShapedArray(self.shape, self.dtype, self.weak_type)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
+        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval \
+            and self.sharding == other.sharding
 
     def __hash__(self) -> int:
         return hash(self.aval)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
+        place = "" if self.sharding is None else f", sharding={self.sharding!r}"
         shape = f"({shape_text(self.shape).replace(',', ', ')}{',' if self.ndim == 1 else ''})"
-        return f"ShapeDtypeStruct(shape={shape}, dtype={self.dtype.name}{weak})"
+        return f"ShapeDtypeStruct(shape={shape}, dtype={self.dtype.name}{weak}{place})"
 
 
 def aval_of(x: Any) -> ShapedArray:

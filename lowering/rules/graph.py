@@ -36,6 +36,7 @@ from functrans.lowering.passes.if_conversion import decide_arrays, is_condition
 from functrans.lowering.passes.rematerialize import Residual
 from functrans.lowering.rules import (
     bits,
+    collectives,
     elementwise,
     indexing,
     library,
@@ -50,23 +51,13 @@ from functrans.primitives.arithmetic import complex_p, imag_p
 from functrans.primitives.base import constant_p
 from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_callback_p
 from functrans.primitives.check import check_p
-from functrans.primitives.collective import (
-    all_gather_p,
-    all_to_all_p,
-    axis_index_p,
-    pmax_p,
-    pmin_p,
-    ppermute_p,
-    psum_p,
-    psum_scatter_p,
-    pvary_p,
-)
+from functrans.primitives.collective import axis_index_p, pvary_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.shape import reshape_p
-from functrans.primitives.shard_map import sharding_constraint_p
+from functrans.primitives.shard_map import shard_map_p, sharding_constraint_p
 from functrans.primitives.solve import adjugate_p
 from functrans.primitives.sylvester import sylvester_p
 
@@ -103,14 +94,13 @@ RULES: Table[elementwise.Rule] = Table(merged(
 
 CALLS: Table[CallRule] = Table(merged(
     {scan_p: _scan, while_p: _while, cond_p: _cond}, reduce.CONTRACTIONS, library.RULES,
-    linalg.RULES), beside=RULES, without={
+    linalg.RULES, collectives.RULES), beside=RULES, without={
     constant_p: "it is memory of the program",
     check_p: "NumPy tells what failed",
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), "it is Python"),
-    **dict.fromkeys((psum_p, pmax_p, pmin_p, all_gather_p, psum_scatter_p, all_to_all_p, ppermute_p,
-                     axis_index_p), "the devices of a mesh meet in it, by the host"),
+    axis_index_p: "programs of devices have it as an input",
     pvary_p: "programs of devices are without it",
-    sharding_constraint_p: "programs of devices are without it",
+    **dict.fromkeys((shard_map_p, sharding_constraint_p), "programs of devices are without it"),
     **dict.fromkeys((imag_p, complex_p), "kernels of the CPU have no complex numbers"),
     **dict.fromkeys((adjugate_p, sylvester_p), "a pass composes it of others"),
     **BY_PASSES,

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, wrap
-from functrans.core.communicator import Connection, Member
-from functrans.core.jaxpr import Jaxpr
+from functrans._runtime import ArrayBase, group_table, set_groups, wrap
+from functrans.core.axes import axis_names
+from functrans.core.communicator import OPS, TYPES, Broken, Connection, Member, key_of
+from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.sharding import sharding_on
 from functrans.core.shards import cut, in_shards, place_part, shards_of
 from functrans.distributed.engines import engine_for
 from functrans.lowering.executable import Executable, WrapperExecutable
 from functrans.lowering.spmd.partition import Partitioned, partition
+from functrans.primitives.collective import Collective
+
+DTYPES: Final = list(TYPES)
+OP_NAMES: Final[list[Any]] = list(OPS)
 
 __all__ = ["MeshExecutable", "MeshProgram", "compile_for_mesh"]
 
@@ -42,6 +49,8 @@ class MeshProgram:
         self._coordinates = [[wrap(np.int32(i)) for i in mesh.coordinates(r).values()]
                              for r in mesh.local_ranks]
         self._places = {r: k for k, r in enumerate(mesh.local_ranks)}
+        self._axes = {key_of(axes): axes for axes in _axes_of(parts.jaxpr)}
+        self._tables: WeakKeyDictionary[Member, Any] = WeakKeyDictionary()
         self._connection: Connection = engine_for(mesh).connect(mesh)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
@@ -50,11 +59,24 @@ class MeshProgram:
 
         def program(member: Member) -> list[Any]:
             k = self._places[member.rank]
-            return self._runs[k]([*self._coordinates[k], *[p[k] for p in parts]])
+            step = partial(_step, member, self._axes)  # the runtime borrows it
+            set_groups(self._groups_of(member), step, Broken)
+            try:
+                return self._runs[k]([*self._coordinates[k], *[p[k] for p in parts]])
+            finally:
+                set_groups(None, None, None)
 
         found = self._connection.run(program)
         return [in_shards(sharding, shape, dtype, [_array(outs[i]) for outs in found], weak)
                 for i, (sharding, shape, dtype, weak) in enumerate(self._results)]
+
+    def _groups_of(self, member: Member) -> Any:
+        """The groups that collectives of the compiled program ask the runtime for."""
+        table = self._tables.get(member)
+        if table is None:
+            table = self._tables[member] = group_table(
+                [(key, *member.step_group(axes)) for key, axes in self._axes.items()])
+        return table
 
     def _parts(self, x: Any, sharding: Any, dtype: Any) -> Sequence[Any]:
         """The parts of an argument, one for each device of this process."""
@@ -65,6 +87,33 @@ class MeshProgram:
             x = np.asarray(x, dtype)
         parts = cut(x, sharding)
         return [place_part(p, d) for p, d in zip(parts, self.mesh.local_devices, strict=True)]
+
+
+def _axes_of(jaxpr: Jaxpr) -> Iterator[tuple[str, ...]]:
+    """The axes of the collectives of a program, bodies included."""
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.primitive, Collective):
+            yield axis_names(eqn.params["axis_name"])
+        for body in subjaxprs(eqn):
+            yield from _axes_of(body)
+
+
+def _step(member: Member, axes: Mapping[int, tuple[str, ...]], kind: int, key: int, op: int,
+          code: int, x: Any, out: Any, pairs: Sequence[tuple[int, int]]) -> None:
+    """A collective of a compiled program, by the group of an engine; buffers come as bytes."""
+    group = member.group(axes[key])
+    x, out = x.view(DTYPES[code]), out.view(DTYPES[code])
+    parts = (group.size, -1)
+    if kind == 0:
+        group.all_reduce(x, out, OP_NAMES[op])
+    elif kind == 1:
+        group.all_gather(x, out.reshape(parts))
+    elif kind == 2:
+        group.reduce_scatter(x.reshape(parts), out, OP_NAMES[op])
+    elif kind == 3:
+        group.all_to_all(x.reshape(parts), out.reshape(parts))
+    else:
+        group.permute(x, out, pairs)
 
 
 def _array(out: Any) -> Any:

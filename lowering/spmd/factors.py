@@ -96,9 +96,9 @@ def _greedy(mesh: Mesh, operands: Sequence[Local], out_avals: Sequence[ShapedArr
                 weight = x.aval.nbytes if isinstance(x.aval.nbytes, int) else 1 << 20
                 proposals.append((-weight, n, k, factor, x.dims[k]))
     for a, dims in zip(out_avals, factors.outs, strict=True):
-        for n, factor in zip(a.shape, dims, strict=True):
+        for size, factor in zip(a.shape, dims, strict=True):
             if factor is not None:
-                sizes.setdefault(factor, set()).add(n)
+                sizes.setdefault(factor, set()).add(size)
     assigned: dict[int, Axes] = {}
     used: set[str] = set()
     for _, _, _, factor, axes in sorted(proposals, key=lambda proposal: proposal[:3]):

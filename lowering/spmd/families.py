@@ -108,7 +108,7 @@ def _reshape(p: Placement, eqn: Equation, xs: Sequence[Local]) -> list[Local]:
 
 def _groups(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[int, int]]:
     """The slowest axes of the groups of axes that a reshape merges or splits into each other."""
-    found = []
+    found: list[tuple[int, int]] = []
     i = j = 0
     while i < len(old) and j < len(new):
         if not isinstance(old[i], int) or not isinstance(new[j], int):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +11,9 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.mesh import DimAxes, Mesh, spec_of
-from functrans.core.source import Source
+from functrans.lowering.report import CollectiveNote
 from functrans.primitives.arithmetic import add, mul
+from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -25,7 +25,7 @@ from functrans.primitives.collective import (
 from functrans.primitives.dynamic_slice import dynamic_slice_p
 from functrans.primitives.shape import reshape
 
-__all__ = ["REDUCTIONS", "CollectiveNote", "Local", "Placement", "moved_bytes", "whole"]
+__all__ = ["REDUCTIONS", "Local", "Placement", "moved_bytes", "whole"]
 
 REDUCTIONS = {"sum": psum_p, "max": pmax_p, "min": pmin_p}
 
@@ -44,21 +44,6 @@ class Local(NamedTuple):
 def whole(value: Any, aval: ShapedArray) -> Local:
     """A value that each device has."""
     return Local(value, ((),) * aval.ndim, aval)
-
-
-@dataclass(frozen=True)
-class CollectiveNote:
-    """A collective of a program: what asked for it, and what a device sends."""
-
-    name: str
-    axes: tuple[str, ...]
-    aval: str
-    """The type of its operand on a device."""
-    nbytes: int
-    """Bytes that each device receives, once."""
-    asked_by: str
-    why: str
-    source: Source | None
 
 
 def moved_bytes(aval: ShapedArray, have: DimAxes, wanted: DimAxes, mesh: Mesh) -> int:
@@ -98,7 +83,7 @@ class Placement:
     """
 
     def __init__(self, mesh: Mesh, coordinates: Mapping[str, Any],
-                 notes: list[CollectiveNote]) -> None:
+                 notes: list[tuple[CollectiveNote, Equation]]) -> None:
         self.mesh = mesh
         self.coordinates = coordinates
         self.notes = notes
@@ -115,13 +100,15 @@ class Placement:
         finally:
             self._asking, self._why = outer
 
-    def note(self, name: str, axes: Sequence[str], operand: Any, nbytes: int,
+    def note(self, name: str, axes: Sequence[str], operand: Any, nbytes: int, result: Any,
              why: str = "") -> None:
+        """Note what a collective is for; `result` is its own, before anything is done with it."""
         eqn = self._asking
-        self.notes.append(CollectiveNote(
+        found = CollectiveNote(
             name, tuple(axes), str(operand.aval), nbytes,
             "the results" if eqn is None else eqn.primitive.name, why or self._why,
-            None if eqn is None else eqn.source))
+            None if eqn is None else eqn.source)
+        self.notes.append((found, result.eqn))
 
     def index_along(self, axes: Sequence[str]) -> Any:
         """The place of the device along some axes together, the first one slowest."""
@@ -140,10 +127,12 @@ class Placement:
         if self.mesh.size_of(axes) == 1:
             return value
         primitive = REDUCTIONS[op]
-        self.note(primitive.name, axes, value,
-                  2 * value.aval.nbytes * (self.mesh.size_of(axes) - 1)
-                  // self.mesh.size_of(axes))
-        return primitive.bind(value, axis_name=tuple(axes))
+        out = primitive.bind(value, axis_name=tuple(axes))
+        n = self.mesh.size_of(axes)
+        whys = {"sum": "a sum over devices", "max": "the largest of the devices",
+                "min": "the smallest of the devices"}
+        self.note(primitive.name, axes, value, 2 * value.aval.nbytes * (n - 1) // n, out, whys[op])
+        return out
 
     def place(self, x: Local, wanted: DimAxes) -> Local:
         """The same value in other parts: exchanged, gathered, cut, in this order of preference."""
@@ -187,22 +176,24 @@ class Placement:
         n = self.mesh.shape[axis]
         if n == 1:
             return value
-        self.note("all_to_all", (axis,), value, value.aval.nbytes * (n - 1) // n,
-                  self._moved(x, wanted))
         shape = value.shape
         parts = reshape(value, (*shape[:split], n, shape[split] // n, *shape[split + 1:]))
         # the axis of parts goes, and comes back before `concat` as it is numbered without it
-        out = all_to_all_p.bind(parts, axis_name=axis, axis_size=n, split=split, concat=concat)
-        return join_first(out, concat)
+        out = all_to_all_p.bind(move_axis(parts, split, 0), axis_name=axis, axis_size=n, split=0,
+                                concat=0)
+        self.note("all_to_all", (axis,), value, value.aval.nbytes * (n - 1) // n, out,
+                  self._moved(x, wanted))
+        return join_first(move_axis(out, 0, concat), concat)
 
     def _gather(self, value: Any, axes: Sequence[str], dimension: int, x: Local,
                 wanted: DimAxes) -> Any:
         n = self.mesh.size_of(axes)
         if n == 1:
             return value
-        self.note("all_gather", axes, value, value.aval.nbytes * (n - 1), self._moved(x, wanted))
-        out = all_gather_p.bind(value, axis_name=tuple(axes), axis_size=n, dimension=dimension)
-        return join_first(out, dimension)
+        out = all_gather_p.bind(value, axis_name=tuple(axes), axis_size=n, dimension=0)
+        self.note("all_gather", axes, value, value.aval.nbytes * (n - 1), out,
+                  self._moved(x, wanted))
+        return join_first(move_axis(out, 0, dimension), dimension)
 
     def _moved(self, x: Local, wanted: DimAxes) -> str:
         what = f"{x.aval} is divided as {spec_of(x.dims)!r} and needed as {spec_of(wanted)!r}"

@@ -7,24 +7,36 @@ devices. The bodies of `shard_map` are the programs of parts already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.core.staging import stage
+from functrans.lowering.report import CollectiveNote
 from functrans.lowering.spmd.control import CONTROL
 from functrans.lowering.spmd.families import rule_of
-from functrans.lowering.spmd.layout import CollectiveNote, Local, Placement, whole
+from functrans.lowering.spmd.layout import Local, Placement, whole
 from functrans.lowering.spmd.plain import plain_params
-from functrans.primitives.collective import Collective, axis_index_p, pvary_p
+from functrans.primitives.base import zeros
+from functrans.primitives.broadcast import move_axis
+from functrans.primitives.collective import (
+    Collective,
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    psum_scatter_p,
+    pvary_p,
+)
+from functrans.primitives.compare import eq
+from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.shard_map import local_aval, shard_map_p, sharding_constraint_p
 
 __all__ = ["Partitioned", "partition"]
@@ -50,7 +62,7 @@ class Partitioned:
 def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partitioned:
     """The program of each device of `mesh` for operands in parts; results are as they come."""
     out_dims: list[DimAxes] = []
-    notes: list[CollectiveNote] = []
+    notes: list[tuple[CollectiveNote, Equation]] = []
     count = len(mesh.axis_names)
 
     def fun(*args: Any) -> list[Any]:
@@ -64,8 +76,17 @@ def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partition
     avals = [local_aval(a, d, mesh) for a, d in zip(jaxpr.in_avals, in_dims, strict=True)]
     closed = stage(fun, [COORDINATE] * count + avals, name=jaxpr.name)
     assert not closed.consts
-    return Partitioned(prune_jaxpr(closed.jaxpr), mesh, tuple(in_dims), tuple(out_dims),
-                       tuple(notes))
+    program = prune_jaxpr(closed.jaxpr)
+    kept = set(map(id, _equations(program)))
+    return Partitioned(program, mesh, tuple(in_dims), tuple(out_dims),
+                       tuple([note for note, eqn in notes if id(eqn) in kept]))
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[Equation]:
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for body in subjaxprs(eqn):
+            yield from _equations(body)
 
 
 def substituted(aval: ShapedArray, sizes: Mapping[str, Any]) -> ShapedArray:
@@ -121,9 +142,9 @@ class Walk(Placement):
             return [whole(self.coordinates[params["axis_name"]], COORDINATE)]
         if primitive.higher_order:
             rule = CONTROL.get(primitive)
-            outs = None if rule is None else rule(self, eqn, operands)
-            if outs is not None:
-                return outs
+            found = None if rule is None else rule(self, eqn, operands)
+            if found is not None:
+                return found
             called = getattr(primitive, "called", None)
             if called is not None:
                 inner, given = called(operands, **params)
@@ -134,9 +155,25 @@ class Walk(Placement):
                 return family(self, eqn, operands)
         with self.asked_by(eqn, f"{primitive.name} is computed whole"):
             values = [self.place(x, ((),) * x.aval.ndim).value for x in operands]
+            if primitive.has_effect:
+                return self._by_the_first(eqn, values)
         outs = primitive.bind(*values, **plain_params(params))
         results = list(outs) if primitive.multiple_results else [outs]
         return [whole(r, get_aval(r)) for r in results]
+
+    def _by_the_first(self, eqn: Equation, values: Sequence[Any]) -> list[Local]:
+        """What acts on the world does so on the first device, which tells the others what it gave.
+        """
+        invars = tuple([Var(get_aval(x)) for x in values])
+        outvars = tuple([Var(v.aval) for v in eqn.outvars])
+        acts = Jaxpr((), invars, (eqn.replace(invars=invars, outvars=outvars),), outvars,
+                     name=eqn.primitive.name)
+        rests = stage(lambda *_: [zeros(v.aval) for v in outvars], [v.aval for v in invars],
+                      name=eqn.primitive.name).jaxpr
+        axes = self.mesh.axis_names
+        first = eq(self.index_along(axes), np.int32(0))
+        outs = cond_p.bind(first, *values, branches=(rests, acts))
+        return [whole(self.reduce(o, axes, "sum"), get_aval(o)) for o in outs]
 
     def _manual(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
         """The body of a shard_map: a program of parts, in place of the operation."""
@@ -168,19 +205,43 @@ class _Manual(Walk):
             return super().apply(eqn, operands)
         if primitive is sharding_constraint_p:  # axes that the body does not see are whole
             return list(operands)
-        if primitive.higher_order and getattr(primitive, "called", None) is not None:
-            inner, given = primitive.called(operands, **params)
+        called = getattr(primitive, "called", None)
+        if called is not None:
+            inner, given = called(operands, **params)
             return self.run(inner.hoist_consts(), given)
         values = [x.value for x in operands]
         if isinstance(primitive, Collective):
             (x,) = values
             axes = params["axis_name"]
             axes = axes if isinstance(axes, tuple) else (axes,)
+            out, own = _with_parts_first(primitive, x, params)
             self.note(primitive.name, axes, x, _received(primitive.name, x.aval,
-                                                         self.mesh.size_of(axes)))
+                                                         self.mesh.size_of(axes)), own)
+            return [whole(out, get_aval(out))]
         outs = primitive.bind(*values, **plain_params(params))
         results = list(outs) if primitive.multiple_results else [outs]
         return [whole(r, get_aval(r)) for r in results]
+
+
+def _with_parts_first(primitive: Collective, x: Any,
+                      params: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A collective whose parts are along the first axis, with what moves them as operations.
+
+    Its result, and the one before it is moved.
+    """
+    if primitive is all_gather_p:
+        own = all_gather_p.bind(x, **{**params, "dimension": 0})
+        return move_axis(own, 0, params["dimension"]), own
+    if primitive is psum_scatter_p:
+        own = psum_scatter_p.bind(move_axis(x, params["dimension"], 0),
+                                  **{**params, "dimension": 0})
+        return own, own
+    if primitive is all_to_all_p:
+        parts = move_axis(x, params["split"], 0)
+        own = all_to_all_p.bind(parts, **{**params, "split": 0, "concat": 0})
+        return move_axis(own, 0, params["concat"]), own
+    own = primitive.bind(x, **params)
+    return own, own
 
 
 def _received(name: str, aval: ShapedArray, n: int) -> Any:
