@@ -48,9 +48,10 @@ ANY = {
 OF_PYTREES = {
     "check_shapes", "closure_convert", "debug.breakpoint", "debug.callback", "debug.log",
     "debug.print", "device_get", "device_put", "draw", "eval_shape", "explain", "hvp",
-    "io_callback", "jvp", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
-    "lax.platform_dependent", "lax.reduce", "lax.reduce_window", "lax.switch", "linear_transpose",
-    "linearize", "lower", "profile", "pure_callback", "vjp", "vmap",
+    "io_callback", "jit", "jvp", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
+    "lax.platform_dependent", "lax.reduce", "lax.reduce_window", "lax.switch",
+    "lax.with_sharding_constraint", "linear_transpose", "linearize", "lower", "profile",
+    "pure_callback", "reshard", "shard_map", "vjp", "vmap",
 }
 # What holds something of unknown type: functions of the user, arrays and dtypes of NumPy.
 HOLDERS = re.compile(r"(Callable\[[^\[\]]*(\[[^\[\]]*\])?[^\[\]]*\]|np\.ndarray\[Any, Any\]|"
