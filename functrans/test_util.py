@@ -71,7 +71,10 @@ def check_vjp(fun: Callable[..., Any], args: Sequence[Any], atol: float | None =
 
     `rule(*args)` gives the results and the function of cotangents, those of `vjp` by default.
     """
-    out, pull = rule(*args) if rule is not None else vjp(fun, *args)
+    if rule is None:
+        out, pull = vjp(fun, *args)
+    else:
+        out, pull = rule(*args)
     ct = _like(out, 5)
     tangents = _like(args, 9)
     pulled = pull(ct)

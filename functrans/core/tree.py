@@ -494,7 +494,7 @@ def _key_difference(a: PyTreeDef, b: PyTreeDef) -> str:
         return "" if a.num_children != b.num_children else " with other static data"
     parts = [("missing", missing), ("unexpected", extra)]
     named = [f"{word} {', '.join(map(repr, keys))}" for word, keys in parts if keys]
-    what = "Dict key mismatch: " if issubclass(a.type, dict) else ""
+    what = "Dict key mismatch: " if issubclass(a.type or object, dict) else ""
     return f" ({what}{'; '.join(named)})"
 
 

@@ -311,7 +311,8 @@ EXCEPTIONS = {
     "numpy.linalg": {}, "numpy.fft": {}, "lax.linalg": {},
     "lax": {**dict.fromkeys((
         "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax",
-        "pmean", "pmin", "ppermute", "pshuffle", "pswapaxes", "psum", "psum_scatter"),
+        "pmean", "pmin", "ppermute", "pshuffle", "pswapaxes", "psum", "psum_scatter", "pvary",
+        "with_sharding_constraint"),
         NAMES_AN_AXIS),
         **dict.fromkeys((
             "DotDimensionNumbers", "broadcast_shapes", "conv_dimension_numbers",

@@ -25,7 +25,7 @@ def jit(fun: Callable[..., Any] | None = None, /, *, device: Any = None,
     compiled = functrans.jit(fun, **kwargs)
     with contextlib.suppress(ValueError, TypeError):
         # as an attribute, since libraries ask for it without following __wrapped__
-        compiled.__signature__ = inspect.signature(fun)
+        compiled.__signature__ = inspect.signature(fun)  # type: ignore[attr-defined]
     if place is None or find_device(place) == current_device():
         return compiled
 

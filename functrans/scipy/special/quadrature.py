@@ -34,7 +34,7 @@ def _degree(name: str, n: Any) -> int:
     return degree
 
 
-def _gauss(centres: Array, squares: Array, total: Array, mu: bool, dtype: Any) -> Any:
+def _gauss(centres: Array, squares: Array, total: Array, mu: bool, dtype: Any) -> tuple[Array, ...]:
     """The rule of the orthogonal polynomials with these coefficients, of centres [n].
 
     p_(k+1) = (x - centres[k]) p_k - squares[k] p_(k-1), with squares [n - 1] for k from 1 on. Nodes
@@ -75,7 +75,7 @@ def _counts(n: int) -> Array:
     return fnp.arange(n, dtype=np.float64)
 
 
-def _jacobi(n: int, a: Array, b: Array, mu: bool, dtype: Any) -> Any:
+def _jacobi(n: int, a: Array, b: Array, mu: bool, dtype: Any) -> tuple[Array, ...]:
     """The rule of (1 - x)^a (1 + x)^b on [-1, 1] (DLMF 18.9.2)."""
     k, both = _counts(n), a + b
     twice = 2.0 * k + both
@@ -101,7 +101,7 @@ def _zero() -> Array:
     return fnp.zeros((), np.float64)
 
 
-def roots_legendre(n: int, mu: bool = False) -> Any:
+def roots_legendre(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes [n] and weights [n] of the Gauss-Legendre rule: for integrals over [-1, 1].
 
     With `mu` the sum of the weights as well. Raises ArgumentError for n that is no whole number
@@ -115,7 +115,7 @@ def roots_legendre(n: int, mu: bool = False) -> Any:
     return _jacobi(_degree("roots_legendre", n), _zero(), _zero(), mu, default_float())
 
 
-def roots_jacobi(n: int, alpha: ArrayLike, beta: ArrayLike, mu: bool = False) -> Any:
+def roots_jacobi(n: int, alpha: ArrayLike, beta: ArrayLike, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [-1, 1] of (1 - x)^alpha (1 + x)^beta f(x).
 
     alpha and beta, numbers above -1, have derivatives.
@@ -129,13 +129,13 @@ def roots_jacobi(n: int, alpha: ArrayLike, beta: ArrayLike, mu: bool = False) ->
     return _jacobi(_degree("roots_jacobi", n), a, b, mu, dtype)
 
 
-def roots_gegenbauer(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
+def roots_gegenbauer(n: int, alpha: ArrayLike, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [-1, 1] of (1 - x^2)^(alpha - 1/2) f(x)."""
     (a,), dtype = _parameters("roots_gegenbauer", alpha)
     return _jacobi(_degree("roots_gegenbauer", n), a - 0.5, a - 0.5, mu, dtype)
 
 
-def roots_chebyt(n: int, mu: bool = False) -> Any:
+def roots_chebyt(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [-1, 1] of f(x) / sqrt(1 - x^2).
 
     >>> import functrans as ft
@@ -148,7 +148,7 @@ def roots_chebyt(n: int, mu: bool = False) -> Any:
     return tuple(fnp.asarray(r, dtype) for r in found[:3 if mu else 2])
 
 
-def roots_chebyu(n: int, mu: bool = False) -> Any:
+def roots_chebyu(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [-1, 1] of f(x) sqrt(1 - x^2)."""
     degree, dtype = _degree("roots_chebyu", n), default_float()
     angle = np.pi * np.arange(degree, 0, -1) / (degree + 1)
@@ -157,7 +157,7 @@ def roots_chebyu(n: int, mu: bool = False) -> Any:
     return tuple(fnp.asarray(r, dtype) for r in found[:3 if mu else 2])
 
 
-def roots_hermitenorm(n: int, mu: bool = False) -> Any:
+def roots_hermitenorm(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over all x of exp(-x^2 / 2) f(x), for n up to 300.
 
     >>> import functrans as ft
@@ -168,26 +168,26 @@ def roots_hermitenorm(n: int, mu: bool = False) -> Any:
     return _hermite("roots_hermitenorm", n, 1.0, math.sqrt(2.0 * math.pi), mu)
 
 
-def roots_hermite(n: int, mu: bool = False) -> Any:
+def roots_hermite(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over all x of exp(-x^2) f(x), for n up to 300."""
     return _hermite("roots_hermite", n, 0.5, math.sqrt(math.pi), mu)
 
 
-def _hermite(name: str, n: int, variance: float, total: float, mu: bool) -> Any:
+def _hermite(name: str, n: int, variance: float, total: float, mu: bool) -> tuple[Array, ...]:
     degree = _degree(name, n)
     _check_range(name, degree, 300)
     return _gauss(fnp.zeros(degree, np.float64), variance * _counts(degree)[1:],
                   fnp.full((), total, np.float64), mu, default_float())
 
 
-def roots_laguerre(n: int, mu: bool = False) -> Any:
+def roots_laguerre(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over x > 0 of exp(-x) f(x), for n up to 150."""
     degree = _degree("roots_laguerre", n)
     _check_range("roots_laguerre", degree, 150)
     return _laguerre(degree, _zero(), mu, default_float())
 
 
-def roots_genlaguerre(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
+def roots_genlaguerre(n: int, alpha: ArrayLike, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over x > 0 of x^alpha exp(-x) f(x), for n up to 150."""
     (a,), dtype = _parameters("roots_genlaguerre", alpha)
     degree = _degree("roots_genlaguerre", n)
@@ -195,7 +195,7 @@ def roots_genlaguerre(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
     return _laguerre(degree, a, mu, dtype)
 
 
-def _laguerre(n: int, a: Array, mu: bool, dtype: Any) -> Any:
+def _laguerre(n: int, a: Array, mu: bool, dtype: Any) -> tuple[Array, ...]:
     k = _counts(n)
     return _gauss(2.0 * k + a + 1.0, k[1:] * (k[1:] + a), lax.exp(lax.lgamma(a + 1.0)), mu, dtype)
 
