@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from functrans.core.errors import publish
@@ -14,21 +15,20 @@ from functrans.transforms.staged import closure_convert
 from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero
 
 if TYPE_CHECKING:
-    from functrans.typing import Array, ArrayLike, PyTree
+    from functrans.typing import PyTree
 
 __all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
            "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p",
            "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal"]
 
 
-def zero_from_primal(val: ArrayLike, symbolic_zeros: bool = False) -> Array | SymbolicZero:
-    """The zero tangent of a value, as an array or as a `SymbolicZero`.
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
+    """The zero tangents of a tree of values, as arrays or as `SymbolicZero`s.
 
     >>> zero_from_primal(2.0).item(), zero_from_primal(2.0, symbolic_zeros=True)
     (0.0, SymbolicZero(f32[]))
     """
-    zero: Array | SymbolicZero = symbolic_zero(val) if symbolic_zeros else instantiate(None, val)
-    return zero
+    return tree_map(symbolic_zero if symbolic_zeros else partial(instantiate, None), val)
 
 
 def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:

@@ -74,6 +74,12 @@ class ShapedArray(AbstractValue):
         """The same type without weakness."""
         return ShapedArray(self.shape, self.dtype, False, self.varying) if self.weak_type else self
 
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of tangents: its own, or float0 where there are none."""
+        if dtypes.kind(self.dtype) in "fc":
+            return self.strong()
+        return ShapedArray(self.shape, dtypes.float0)
+
     def varying_along(self, axes: frozenset[Any]) -> ShapedArray:
         """The same type, varying along `axes` and no others."""
         if axes == self.varying:

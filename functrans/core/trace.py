@@ -52,6 +52,11 @@ class Trace:
         # within a shard_map: types say along which axes of its mesh values vary
         self.is_manual: bool = parent is not None and parent.is_manual
 
+    @property
+    def main(self) -> object:
+        """What traces of one transform have in common, by JAX's name."""
+        return getattr(self, "tag", self)
+
     def describe(self) -> str:
         """The transform and the line that called for it, in a sentence."""
         called = describe_source(Source(*self.frames[0])) if self.frames else ""
@@ -176,11 +181,32 @@ def leaked(tracer: Tracer, primitive_name: str) -> LeakedTracerError:
             "or a closure")
 
 
+class CompileTimeTrace(Trace):
+    """Evaluates operations on known values; those on traced ones are what they are without it."""
+
+    __slots__ = ()
+    kind = "ensure_compile_time_eval"
+    passes_others_on = True
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.evaluates = True
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        known = not any(isinstance(a, Tracer) for a in args)
+        within = None if known else self.parent
+        return run_in(within, process_in, within, primitive, args, params)
+
+    def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
+        if any(isinstance(a, Tracer) for a in args) or call.closes_over(lambda _: True):
+            return run_in(self.parent, call.apply, self.parent, args)
+        return call.apply(None, args)
+
+
 class ensure_compile_time_eval:  # a context manager, named as JAX's
     """Context manager: operations on known values are computed at once, also while tracing.
 
-    Python control flow may then depend on them. Values that are being traced have none, and an
-    operation on one raises LeakedTracerError.
+    Python control flow may then depend on them. Those on values that are being traced are traced.
 
     >>> import functrans as ft
     >>> @ft.jit
@@ -194,10 +220,31 @@ class ensure_compile_time_eval:  # a context manager, named as JAX's
 
     def __enter__(self) -> None:
         self._outer = get_trace()
-        set_trace(None)
+        set_trace(None if self._outer is None else CompileTimeTrace(self._outer))
 
     def __exit__(self, *error: object) -> None:
         set_trace(self._outer)
 
 
-eval_context = ensure_compile_time_eval
+class eval_context:  # a context manager, named as JAX's
+    """Context manager: operations are computed at once, also while tracing.
+
+    An operation on a value that is being traced raises LeakedTracerError.
+
+    >>> import functrans as ft
+    >>> @ft.jit
+    ... def f(x):
+    ...     with ft.core.eval_context():
+    ...         return x * int(ft.numpy.arange(3).sum())
+    >>> f(1.0).item()
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.LeakedTracerError: ...
+    """
+
+    def __enter__(self) -> None:
+        self._outer = get_trace()
+        set_trace(None)
+
+    def __exit__(self, *error: object) -> None:
+        set_trace(self._outer)

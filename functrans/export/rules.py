@@ -19,7 +19,7 @@ from functrans.primitives.shape import pad_p
 from functrans.primitives.sort import sort_p
 from functrans.primitives.transcendental import polygamma_p
 from functrans.primitives.window import window_put_p, window_take_p
-from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
+from functrans.transforms.custom_call import LazyJaxpr, RuleByZeros, differentiable_flags
 from functrans.transforms.custom_jvp import custom_jvp_call_p
 from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.linear_solve import PROGRAMS, linear_solve_p
@@ -51,7 +51,8 @@ def has_rules(jaxpr: Jaxpr) -> bool:
     while waiting:
         for eqn in waiting.pop().eqns:
             params = eqn.params
-            if any(isinstance(params.get(key), LazyJaxpr) for key in _RULES):
+            if any(isinstance(params.get(key), LazyJaxpr)
+                   and not isinstance(params.get(key), RuleByZeros) for key in _RULES):
                 return False
             bodies = {params["call_jaxpr"]} if "call_jaxpr" in params else {*subjaxprs(eqn)}
             waiting += bodies - seen

@@ -2,7 +2,8 @@
 
 A rule `primitive_batchers[p]` is `rule(operands, axes, **params) -> (result, axis)`: an axis is
 where an operand, or the result, is mapped, and None where it is not. One in
-`fancy_primitive_batchers` is given the mapped axis first, with its `size` and `name`.
+`fancy_primitive_batchers` is given the mapped axis first, with its `size` and `name`; one in
+`axis_primitive_batchers` the size, the name and None, as in older versions of JAX.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.core.avals import rank
+from functrans.core.axes import MappedAxis
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.source import user_source
@@ -37,7 +39,21 @@ def _batch_of_ours(primitive: Primitive) -> Rule | None:
 primitive_batchers = RuleTable("batching.primitive_batchers", "batch", _batch_of_ours)
 fancy_primitive_batchers = RuleTable("batching.fancy_primitive_batchers", "batch with axis",
                                      lambda primitive: None)
-axis_primitive_batchers = fancy_primitive_batchers
+
+
+class _AxisTable(RuleTable):
+    """The table of rules of an older form, which are given the size and the name of the axis."""
+
+    def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
+        def of_axis(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None],
+                    **params: Any) -> Any:
+            return rule(mapped.size, mapped.name, None, operands, axes, **params)
+
+        super().__setitem__(primitive, of_axis)
+
+
+axis_primitive_batchers = _AxisTable("batching.axis_primitive_batchers", "batch with axis",
+                                     lambda primitive: None)
 
 
 def moveaxis(x: Any, src: int, dst: int) -> Any:

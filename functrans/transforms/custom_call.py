@@ -19,11 +19,16 @@ from functrans.core.tree import PyTreeDef, describe_difference
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.differentiable import add_any
 from functrans.transforms.batching import BatchTrace
-from functrans.transforms.tangents import is_differentiable, tangent_aval
+from functrans.transforms.tangents import (
+    SymbolicZero,
+    instantiate_aval,
+    is_differentiable,
+    tangent_aval,
+)
 
-__all__ = ["LazyJaxpr", "RunningRule", "batched_function", "bind_arguments", "check_rule_leaf",
-           "check_rule_tree", "differentiable_flags", "known_jaxpr", "nondiff_positions", "plus",
-           "rule_stays_lazy", "staging_rule_of"]
+__all__ = ["LazyJaxpr", "RuleByZeros", "RunningRule", "batched_function", "bind_arguments",
+           "check_rule_leaf", "check_rule_tree", "dense", "differentiable_flags", "known_jaxpr",
+           "nondiff_positions", "plus", "rule_stays_lazy", "staging_rule_of"]
 
 
 class LazyJaxpr:
@@ -50,6 +55,29 @@ class LazyJaxpr:
 
     def __repr__(self) -> str:
         return "..."
+
+
+class RuleByZeros(LazyJaxpr):
+    """A rule that sees which tangents are zero: a jaxpr for each pattern of these.
+
+    `make_for(pattern)` returns the jaxpr and what is known of its results; `jaxpr` is for tangents
+    of which none is known to be zero.
+    """
+
+    __slots__ = ("_known", "_make_for")
+
+    def __init__(self, make: Callable[[], Jaxpr],
+                 make_for: Callable[[Any], tuple[Jaxpr, Any]]) -> None:
+        super().__init__(make)
+        self._make_for = make_for
+        self._known: dict[Any, tuple[Jaxpr, Any]] = {}
+
+    def of(self, pattern: Any) -> tuple[Jaxpr, Any]:
+        """The jaxpr for a pattern, and what is known of its results."""
+        found = self._known.get(pattern)
+        if found is None:
+            found = self._known[pattern] = self._make_for(pattern)
+        return found
 
 
 def known_jaxpr(rule: Jaxpr | LazyJaxpr) -> Jaxpr:
@@ -190,9 +218,26 @@ def batched_function(trace: BatchTrace, fun: Callable[..., Sequence[Any]],
     """`fun` run under a batching trace: whole values in, outputs with the mapped axis in front."""
     def run(*values: Any) -> list[Any]:
         here = trace.over(get_trace())
-        args = [here.join(v, a) for v, a in zip(values, axes, strict=True)]
+        args = [_one_zero(v) if isinstance(v, SymbolicZero) and a is not None else here.join(v, a)
+                for v, a in zip(values, axes, strict=True)]
         outs, mapped, _ = here.split(here.run(fun, *args))
         here.alive = False
-        return [broadcast_batch(o, trace.axis.size) if a is None else move_axis(o, a, 0)
+        return [_many_zeros(o, trace.axis.size) if isinstance(o, SymbolicZero) else
+                broadcast_batch(o, trace.axis.size) if a is None else move_axis(o, a, 0)
                 for o, a in zip(outs, mapped, strict=True)]
+
+    def _one_zero(zero: SymbolicZero) -> SymbolicZero:
+        return SymbolicZero(zero.aval.with_shape(zero.shape[1:]))
+
+    def _many_zeros(zero: SymbolicZero, size: Any) -> SymbolicZero:
+        return SymbolicZero(zero.aval.with_shape((size, *zero.shape)))
+
+    return run
+
+
+def dense(rule: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
+    """A rule that returns arrays for the tangents that it knows to be zero."""
+    def run(*args: Any) -> list[Any]:
+        return [instantiate_aval(None, x.aval) if isinstance(x, SymbolicZero) else x
+                for x in rule(*args)]
     return run

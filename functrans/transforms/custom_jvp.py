@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -31,11 +32,13 @@ from functrans.transforms.batching import BatchTrace, front
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_call import (
     LazyJaxpr,
+    RuleByZeros,
     RunningRule,
     batched_function,
     bind_arguments,
     check_rule_leaf,
     check_rule_tree,
+    dense,
     differentiable_flags,
     known_jaxpr,
     nondiff_positions,
@@ -57,7 +60,8 @@ __all__ = ["custom_jvp"]
 class JVPRuleCall(CustomCall):
     """A flat function, and its rule from primals and tangents (of differentiable inputs) to both.
 
-    `rule(*primals, *tangents)` returns the outputs and the tangents of differentiable outputs.
+    `rule(*primals, *tangents)` returns the outputs and the tangents of differentiable outputs,
+    which are SymbolicZeros where it knows that.
     """
 
     __slots__ = ("name", "owner", "rule", "symbolic_zeros")
@@ -84,8 +88,8 @@ class JVPRuleCall(CustomCall):
         with RunningRule(self.owner, self.name):
             results = list(trace.run(run, *primals))
         values, closure, _ = trace.split(results)
-        n = _count_outputs([get_aval(v) for v in values])
-        given = iter(values[n:])
+        n = _count_outputs(values)
+        given = iter([None if isinstance(v, SymbolicZero) else v for v in values[n:]])
         outs = []
         for p, t in zip(values[:n], closure[:n], strict=True):
             own = next(given) if differentiable_flags([get_aval(p)])[0] else None
@@ -97,29 +101,62 @@ class JVPRuleCall(CustomCall):
         tangent_axes = [a for a, f in zip(axes, flags, strict=True) if f]
         call = JVPRuleCall(batched_function(trace, self.fun, axes),
                            batched_function(trace, self.rule, [*axes, *tangent_axes]), self.name,
-                           self.owner, self.user_values)
+                           self.owner, self.user_values, self.symbolic_zeros)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
     def stage(self, trace: Any, args: Sequence[Any]) -> list[Any]:
         avals = [get_aval(x) for x in args]
         tangents = [tangent_aval(a) for a in avals if differentiable_flags([a])[0]]
         call = stage(self.fun, avals, name=self.name)
-        consts, rule_jaxpr = self._stage_rule([*avals, *tangents])
+        consts, rule_jaxpr = self._stage_rule([*avals, *tangents], len(avals))
         outs: list[Any] = custom_jvp_call_p.bind(
             *call.consts, *consts, *args, call_jaxpr=call.jaxpr.hoist_consts(),
             rule_jaxpr=rule_jaxpr, num_consts=(len(call.consts), len(consts)))
         return outs
 
-    def _stage_rule(self, avals: list[ShapedArray]) -> tuple[Sequence[Any], Jaxpr | LazyJaxpr]:
+    def _stage_rule(self, avals: list[ShapedArray], count: int
+                    ) -> tuple[Sequence[Any], Jaxpr | LazyJaxpr]:
         name = f"jvp_{self.name}"
+
+        def make() -> Jaxpr:
+            with staging_rule_of(self.owner):
+                return stage_closed(dense(self.rule), avals, name=name)
+
+        if self.symbolic_zeros and not self.closes_over(lambda _: True):
+            return (), RuleByZeros(make, lambda active: self._rule_for(avals[:count], active))
         if rule_stays_lazy(self, self.owner):
-            def make() -> Jaxpr:
-                with staging_rule_of(self.owner):
-                    return stage_closed(self.rule, avals, name=name)
             return (), LazyJaxpr(make)
-        with staging_rule_of(self.owner):
-            rule = stage(self.rule, avals, name=name)
+        try:
+            with staging_rule_of(self.owner):
+                rule = stage(dense(self.rule), avals, name=name)
+        except Exception as error:  # of the user's rule, which no derivative may ask for
+            return (), LazyJaxpr(partial(_raise, error))
         return rule.consts, rule.jaxpr.hoist_consts()
+
+    def _rule_for(self, avals: Sequence[ShapedArray], active: tuple[bool, ...]
+                  ) -> tuple[Jaxpr, tuple[bool, ...]]:
+        """The rule for tangents of which some are zero, and which of its own are not."""
+        tangents = [tangent_aval(a) for a in avals if differentiable_flags([a])[0]]
+        nonzero: tuple[bool, ...] = ()
+
+        def run(*args: Any) -> list[Any]:
+            nonlocal nonzero
+            given = iter(args[len(avals):])
+            filled = [next(given) if is_active else SymbolicZero(a)
+                      for a, is_active in zip(tangents, active, strict=True)]
+            results = self.rule(*args[:len(avals)], *filled)
+            n = _count_outputs(results)
+            nonzero = tuple(not isinstance(t, SymbolicZero) for t in results[n:])
+            return [x for x in results if not isinstance(x, SymbolicZero)]
+
+        with staging_rule_of(self.owner):
+            jaxpr = stage_closed(run, [*avals, *compress(tangents, active)],
+                                 name=f"jvp_{self.name}")
+        return jaxpr, nonzero
+
+
+def _raise(error: Exception) -> Jaxpr:
+    raise error
 
 
 def trace_add(trace: JVPTrace, x: Any, y: Any) -> Any:
@@ -127,8 +164,9 @@ def trace_add(trace: JVPTrace, x: Any, y: Any) -> Any:
     return trace.run(plus, x, y)
 
 
-def _count_outputs(avals: Sequence[ShapedArray]) -> int:
+def _count_outputs(values: Sequence[Any]) -> int:
     """How many of outputs-then-tangents are outputs: the differentiable ones have tangents."""
+    avals = [v.aval if isinstance(v, SymbolicZero) else get_aval(v) for v in values]
     for n in range(len(avals), -1, -1):
         if n + sum(differentiable_flags(avals[:n])) == len(avals):
             return n
@@ -187,7 +225,18 @@ class CustomJVPPrimitive(HigherOrder):
         tangents = [b for b, f in zip(args, flags, strict=True) if f]
         call, _ = batch_jaxpr(call_jaxpr, axis, [*own, *args], True)
         of_all = [*of_rule, *args, *tangents]
-        rule = LazyJaxpr(lambda: batch_jaxpr(known_jaxpr(rule_jaxpr), axis, of_all, True)[0])
+
+        def make() -> Jaxpr:
+            mapped: Jaxpr = batch_jaxpr(known_jaxpr(rule_jaxpr), axis, of_all, True)[0]
+            return mapped
+
+        def make_for(active: tuple[bool, ...]) -> tuple[Jaxpr, Any]:
+            jaxpr, nonzero = rule_jaxpr.of(active)  # type: ignore[union-attr]
+            of_some = [*of_rule, *args, *compress(tangents, active)]
+            return batch_jaxpr(jaxpr, axis, of_some, True)[0], nonzero
+
+        rule = RuleByZeros(make, make_for) if isinstance(rule_jaxpr, RuleByZeros) else \
+            LazyJaxpr(make)
         outs = self.bind(*front(operands, axes), call_jaxpr=call, rule_jaxpr=rule,
                          num_consts=num_consts)
         return outs, [0] * len(outs)
@@ -203,10 +252,18 @@ def _apply_rule(primals: Sequence[Any], tangents: Sequence[Any], rule_jaxpr: Jax
     _, consts, args = _groups(primals, num_consts)
     _, _, arg_tangents = _groups(tangents, num_consts)
     flags = differentiable_flags([get_aval(a) for a in args])
-    filled = [instantiate(t, p) for p, t, f in zip(args, arg_tangents, flags, strict=True) if f]
-    results = apply_rule(known_jaxpr(rule_jaxpr), [*consts, *args, *filled])
     out_flags = differentiable_flags(call_jaxpr.out_avals)
-    rest = iter(results[len(out_flags):])
+    if isinstance(rule_jaxpr, RuleByZeros):
+        active = tuple([t is not None for t, f in zip(arg_tangents, flags, strict=True) if f])
+        jaxpr, nonzero = rule_jaxpr.of(active)
+        given = [t for t, f in zip(arg_tangents, flags, strict=True) if f and t is not None]
+        results = apply_rule(jaxpr, [*consts, *args, *given])
+        found = iter(results[len(out_flags):])
+        rest = iter([next(found) if is_given else None for is_given in nonzero])
+    else:
+        filled = [instantiate(t, p) for p, t, f in zip(args, arg_tangents, flags, strict=True) if f]
+        results = apply_rule(known_jaxpr(rule_jaxpr), [*consts, *args, *filled])
+        rest = iter(results[len(out_flags):])
     return results[:len(out_flags)], [next(rest) if f else None for f in out_flags]
 
 
@@ -337,9 +394,15 @@ class _FlatRule:
                         "its output")
         outs = [to_array(o, f"an output of the jvp rule {self.name}") for o in outs]
         what = f"a tangent from the jvp rule {self.name}"
-        checked = [check_rule_leaf(
-            t if getattr(t, "dtype", None) == dtypes.float0 else
-            instantiate(None, o) if isinstance(t, SymbolicZero) else to_array(t, what),
-            get_aval(o), what, "its output")
-            for o, t in zip(outs, out_tangents, strict=True)]
+        checked = [self._tangent(t, get_aval(o), what)
+                   for o, t in zip(outs, out_tangents, strict=True)]
         return outs + [t for t in checked if t is not None]
+
+    @staticmethod
+    def _tangent(tangent: Any, aval: ShapedArray, what: str) -> Any:
+        """A tangent of the type of its output, or a zero; None where there is none."""
+        if isinstance(tangent, SymbolicZero):
+            return SymbolicZero(tangent_aval(aval)) if differentiable_flags([aval])[0] else None
+        is_nothing = getattr(tangent, "dtype", None) == dtypes.float0
+        return check_rule_leaf(tangent if is_nothing else to_array(tangent, what), aval, what,
+                               "its output")

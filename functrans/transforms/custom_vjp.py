@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall, WithRules
 from functrans.core.errors import CustomRuleError, TreeMismatchError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
-from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
+from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
 from functrans.core.source import own_lines, user_source
 from functrans.core.staging import stage
@@ -37,9 +38,9 @@ from functrans.core.varying import alike
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
 from functrans.transforms.batching import BatchTrace, batch_flat, front
-from functrans.transforms.closed import without_consts
 from functrans.transforms.custom_call import (
     LazyJaxpr,
+    RuleByZeros,
     RunningRule,
     batched_function,
     bind_arguments,
@@ -50,15 +51,18 @@ from functrans.transforms.custom_call import (
     nondiff_positions,
     plus,
     rule_stays_lazy,
-    staging_rule_of,
 )
 from functrans.transforms.custom_jvp import closure_tangents
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
 from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
+from functrans.transforms.staged_rules import StagedRules
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_NUMBERS = (bool, int, float, complex)
+_SAVED = object()
 
 __all__ = ["CustomVJPPrimal", "custom_vjp"]
 
@@ -142,7 +146,7 @@ class VJPRuleCall(CustomCall):
     """A flat function with its rules.
 
     `forward(*args, perturbed=flags)` returns outputs and then residuals;
-    `backward(residuals, cts)` returns a cotangent, or None, for every argument.
+    `backward(residuals, cts, perturbed=flags)` returns a cotangent, or None, for every argument.
     """
 
     __slots__ = ("backward", "forward", "name", "owner")
@@ -162,11 +166,10 @@ class VJPRuleCall(CustomCall):
         results, num_outs = trace.run(partial(self.forward, perturbed=perturbed), *primals)
         values, closure, _ = trace.split(results)
         outs, residuals = values[:num_outs], values[num_outs:]
-        backward = self.backward
+        rule = backward = partial(self.backward, perturbed=perturbed)
         if self.closes_over(lambda x: type(x) is JVPTracer and x._trace is trace):
             def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-                found: list[Any] = PrimalTrace(get_trace(), trace).run(
-                    self.backward, residuals, cts)
+                found: list[Any] = PrimalTrace(get_trace(), trace).run(rule, residuals, cts)
                 return found
         own = linear_outputs(trace, outs, residuals, tangents, backward, self.name)
         return [trace.join(o, trace.run(plus, t, c))
@@ -183,8 +186,10 @@ class VJPRuleCall(CustomCall):
             results = batched_function(trace, run, axes)(*args)
             return results, counts[0]
 
-        def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            return _batched_backward(trace, self.backward, axes, residuals, cts)
+        def backward(residuals: Sequence[Any], cts: Sequence[Any], *,
+                     perturbed: tuple[bool, ...]) -> list[Any]:
+            return _batched_backward(trace, partial(self.backward, perturbed=perturbed), axes,
+                                     residuals, cts)
 
         call = VJPRuleCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
                            self.owner, self.user_values)
@@ -196,11 +201,13 @@ class VJPRuleCall(CustomCall):
         consts: tuple[Sequence[Any], Sequence[Any]] = ((), ())
         fwd: Jaxpr | LazyJaxpr
         bwd: Jaxpr | LazyJaxpr
-        if rule_stays_lazy(self, self.owner):
-            rules = StagedRules(self, avals)
-            fwd, bwd = LazyJaxpr(lambda: rules.closed()[0]), LazyJaxpr(lambda: rules.closed()[1])
+        rules = StagedRules(self.forward, self.backward, avals, self.name, self.owner)
+        if self.owner.symbolic_zeros and not self.closes_over(lambda _: True):
+            fwd, bwd = rules.by_zeros()
+        elif rule_stays_lazy(self, self.owner):
+            fwd, bwd = rules.lazily()
         else:
-            staged = StagedRules(self, avals).stage()
+            staged = rules.stage()
             consts = (staged[0].consts, staged[1].consts)
             fwd, bwd = (s.jaxpr.hoist_consts() for s in staged)
         outs: list[Any] = custom_vjp_call_p.bind(
@@ -208,52 +215,6 @@ class VJPRuleCall(CustomCall):
             fwd_jaxpr=fwd, bwd_jaxpr=bwd,
             num_consts=(len(call.consts), len(consts[0]), len(consts[1])))
         return outs
-
-
-class StagedRules:
-    """The rules of a call as jaxprs: args -> outputs and residuals, and back.
-
-    The backward one takes residuals and the cotangents of differentiable outputs, and returns
-    those of differentiable arguments.
-    """
-
-    def __init__(self, call: VJPRuleCall, avals: list[ShapedArray]) -> None:
-        self.call = call
-        self.avals = avals
-        self.pair: tuple[Jaxpr, Jaxpr] | None = None
-
-    def stage(self) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-        call, avals = self.call, self.avals
-        flags = differentiable_flags(avals)
-        num_outs = 0
-
-        def forward(*leaves: Any) -> list[Any]:
-            nonlocal num_outs
-            results, num_outs = call.forward(*leaves, perturbed=flags)
-            return list(results)
-
-        with staging_rule_of(call.owner):
-            fwd = stage(forward, avals, name=f"fwd_{call.name}")
-            outs, residuals = fwd.out_avals[:num_outs], fwd.out_avals[num_outs:]
-            out_flags = differentiable_flags(outs)
-
-            def backward(*flat: Any) -> list[Any]:
-                given = iter(flat[len(residuals):])
-                results = call.backward(list(flat[:len(residuals)]),
-                                        [next(given) if f else None for f in out_flags])
-                return [instantiate_aval(ct, a.strong())
-                        for ct, a, f in zip(results, avals, flags, strict=True) if f]
-
-            ct_avals = [a.strong() for a, f in zip(outs, out_flags, strict=True) if f]
-            bwd = stage(backward, [*residuals, *ct_avals], name=f"bwd_{call.name}")
-        return fwd, bwd
-
-    def closed(self) -> tuple[Jaxpr, Jaxpr]:
-        """Both without constants: what the rules close over becomes equations."""
-        if self.pair is None:
-            fwd, bwd = self.stage()
-            self.pair = without_consts(fwd), without_consts(bwd)
-        return self.pair
 
 
 def linear_outputs(trace: JVPTrace, outs: Sequence[Any], residuals: Sequence[Any],
@@ -383,8 +344,13 @@ class CustomVJPPrimitive(HigherOrder):
             mapped: Jaxpr = batch_jaxpr(jaxpr, axis, [True] * len(jaxpr.invars), True)[0]
             return mapped
 
-        fwd = LazyJaxpr(lambda: map_all(known_jaxpr(fwd_jaxpr)))
-        bwd = LazyJaxpr(lambda: map_all(known_jaxpr(bwd_jaxpr)))
+        def mapped_rule(rule: Jaxpr | LazyJaxpr) -> LazyJaxpr:
+            if isinstance(rule, RuleByZeros):
+                return RuleByZeros(lambda: map_all(rule.jaxpr),
+                                   lambda pattern: (map_all(rule.of(pattern)[0]), None))
+            return LazyJaxpr(lambda: map_all(known_jaxpr(rule)))
+
+        fwd, bwd = mapped_rule(fwd_jaxpr), mapped_rule(bwd_jaxpr)
         outs = self.bind(*moved, call_jaxpr=call, fwd_jaxpr=fwd, bwd_jaxpr=bwd,
                          num_consts=num_consts)
         return outs, [0] * len(outs)
@@ -402,7 +368,10 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
     _, of_fwd, of_bwd, args = _groups(primals, num_consts)
     arg_tangents = _groups(tangents, num_consts)[3]
     n = len(call_jaxpr.outvars)
-    results = eval_jaxpr(known_jaxpr(fwd_jaxpr), (), *of_fwd, *args)
+    perturbed = tuple([t is not None for t in arg_tangents])
+    fwd = fwd_jaxpr.of(perturbed)[0] if isinstance(fwd_jaxpr, RuleByZeros) else \
+        known_jaxpr(fwd_jaxpr)
+    results = eval_jaxpr(fwd, (), *of_fwd, *args)
     outs, residuals = results[:n], results[n:]
     if all(t is None for t in arg_tangents):
         return outs, [None] * n
@@ -410,9 +379,15 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
 
     def backward(saved: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         avals = call_jaxpr.out_avals
-        filled = [instantiate_aval(ct, a.strong()) for ct, a in zip(cts, avals, strict=True)
-                  if differentiable_flags([a])[0]]
-        given = iter(eval_jaxpr(known_jaxpr(bwd_jaxpr), (), *saved, *filled))
+        if isinstance(bwd_jaxpr, RuleByZeros):
+            is_given = [ct is not None for ct in compress(cts, differentiable_flags(avals))]
+            bwd, filled = bwd_jaxpr.of((perturbed, tuple(is_given)))[0], \
+                [ct for ct in cts if ct is not None]
+        else:
+            bwd = known_jaxpr(bwd_jaxpr)
+            filled = [instantiate_aval(ct, a.strong()) for ct, a in zip(cts, avals, strict=True)
+                      if differentiable_flags([a])[0]]
+        given = iter(eval_jaxpr(bwd, (), *saved, *filled))
         return [next(given) if f else None for f in flags]
 
     return outs, opaque_tangents(outs, [*of_bwd, *residuals], arg_tangents, backward,
@@ -491,7 +466,7 @@ class _FlatRules:
         self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
         self.avals = avals
         self.flat = FlatFunction(self.fill(owner.fun), tree, {}, "custom_vjp")
-        self.residual_tree: Any = None
+        self.residuals: dict[tuple[bool, ...], tuple[Any, list[Any]]] = {}
         self.out_avals: list[ShapedArray] = []
 
     def fill(self, fun: Any) -> Callable[..., Any]:
@@ -515,20 +490,27 @@ class _FlatRules:
             self.flat.out_tree = out_tree
         check_rule_tree(self.flat.out_tree, out_tree, f"the output of the forward rule {name}",
                         "the function's output")
-        residuals, self.residual_tree = tree_flatten(result[1])
+        residuals, tree = tree_flatten(result[1])
+        # Python's numbers stay what they are, so that the backward rule can branch on them
+        fixed = [r if type(r) in _NUMBERS else _SAVED for r in residuals]
+        self.residuals[perturbed] = tree, fixed
         outs = [to_array(o, f"an output of the forward rule {name}") for o in outs]
         self.out_avals = [get_aval(o) for o in outs]
-        saved = [to_array(r, f"a residual of the forward rule {name}") for r in residuals]
+        saved = [to_array(r, f"a residual of the forward rule {name}")
+                 for r, f in zip(residuals, fixed, strict=True) if f is _SAVED]
         return [*outs, *saved], len(outs)
 
-    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any], *,
+                 perturbed: tuple[bool, ...]) -> list[Any]:
         name = name_of(self.owner.bwd)
+        tree, fixed = self.residuals[perturbed]
+        saved = iter(residuals)
         filled = [self.cotangent(ct, a) for ct, a in zip(cts, self.out_avals, strict=True)]
         with own_lines(), RunningRule(self.owner, name_of(self.owner.fun)):
             # only where the rule is set: the call of a function without one is refused
             result = self.owner.bwd(  # type: ignore[misc]
                 *[self.fixed[i] for i in sorted(self.fixed)],
-                tree_unflatten(self.residual_tree, residuals),
+                tree_unflatten(tree, [next(saved) if f is _SAVED else f for f in fixed]),
                 tree_unflatten(self.flat.out_tree, filled))
         return self.check(result, name)
 

@@ -24,6 +24,7 @@ from functrans.core.tree import (
     tree_map,
     tree_unflatten,
 )
+from functrans.primitives.base import zeros
 from functrans.transforms.flat import FlatFunction, check_callable, name_of, wraps
 
 if TYPE_CHECKING:
@@ -164,7 +165,12 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun, "eval_shape")
-    closed, out_tree = stage_call(lambda a, k: fun(*a, **k), (args, kwargs), name_of(fun))
+
+    def types_as_values(a: Any, k: Any) -> Any:
+        return tree_map(lambda x: zeros(x.aval) if isinstance(x, ShapeDtypeStruct) else x,
+                        fun(*a, **k))
+
+    closed, out_tree = stage_call(types_as_values, (args, kwargs), name_of(fun))
     return tree_unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
 

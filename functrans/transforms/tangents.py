@@ -20,9 +20,7 @@ def is_differentiable(aval: ShapedArray) -> bool:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The type of tangents of a value: its own, or float0 where there are none."""
-    if is_differentiable(aval):
-        return aval.strong()
-    return ShapedArray(aval.shape, dtypes.float0)
+    return aval.to_tangent_aval()
 
 
 def instantiate(tangent: Any, like: Any) -> Any:

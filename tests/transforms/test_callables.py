@@ -1,5 +1,7 @@
 """custom_gradient, fwd_and_bwd, named_call, typeof, ensure_compile_time_eval."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -74,8 +76,29 @@ def test_known_values_are_computed_while_tracing():
     assert len(jaxpr.jaxpr.eqns) == 1 or "iota" not in str(jaxpr)
     assert ft.jit(f)(2.0).item() == 12 and ft.grad(f)(2.0).item() == 6
 
+
+@pytest.mark.parametrize("transform", [
+    ft.jit, ft.grad, lambda f: ft.jit(ft.grad(f)), lambda f: lambda x: ft.vmap(f)(x[None])])
+def test_values_that_are_traced_stay_so_in_compile_time_evaluation(transform):
+    @ft.custom_jvp
+    def twice(x):
+        return 2.0 * x
+
+    twice.defjvps(lambda t, out, x: 3.0 * t)
+
+    def f(x, inside):
+        with ft.ensure_compile_time_eval() if inside else contextlib.nullcontext():
+            y = ft.lax.cond(x > 0, jnp.sin, jnp.cos, x) * jnp.arange(3).sum()
+            return ft.jit(twice)(y) + twice(jnp.ones(())) * ft.grad(jnp.tanh)(x)
+
+    x = jnp.float32(2.0)
+    inside, outside = (transform(lambda x, i=i: f(x, i))(x) for i in (True, False))
+    np.testing.assert_allclose(inside, outside, rtol=1e-6)
+
+
+def test_an_operation_on_a_traced_value_is_refused_in_eval_context():
     def leaking(x):
-        with ft.ensure_compile_time_eval():
+        with ft.core.eval_context():
             return x + 1
 
     with pytest.raises(LeakedTracerError):
