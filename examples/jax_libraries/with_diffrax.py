@@ -1,6 +1,8 @@
 """Differential equations: explicit steps with a controller, a stiff implicit solver, a stochastic
 equation on a Brownian tree, dense output and events; gradients by both adjoints, and batches."""
 
+import functools
+
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -71,9 +73,13 @@ def results():
     found["populations"], found["steps"] = solution.ys, solution.stats["num_steps"]
     for adjoint in (diffrax.RecursiveCheckpointAdjoint(), diffrax.BacksolveAdjoint()):
         found[f"gradient by {type(adjoint).__name__}"] = jax.jit(
-            jax.grad(lambda r, y: loss(r, y, adjoint), (0,)))(RATES, START)[0]
+            jax.grad(functools.partial(loss, start=START, adjoint=adjoint)))(RATES)
     found["by forward mode"] = jax.jit(jax.jacfwd(
         lambda r: loss(r, START, diffrax.ForwardMode())))(RATES)
+    found["between the steps"] = jax.jit(lambda r: jax.vmap(diffrax.diffeqsolve(
+        diffrax.ODETerm(predators), diffrax.Dopri8(), 0.0, 10.0, 0.1, START, args=r,
+        saveat=diffrax.SaveAt(dense=True), stepsize_controller=CONTROLLER).evaluate)(
+            TIMES[1:] - 0.2))(RATES)
     starts = START * jnp.linspace(0.5, 1.5, 5)[:, None]
     found["batch of gradients"] = jax.jit(jax.vmap(jax.grad(
         lambda y: loss(RATES, y, diffrax.RecursiveCheckpointAdjoint()))))(starts)
@@ -84,7 +90,7 @@ def results():
     keys = jax.random.split(jax.random.key(4), 8)
     for solver in (diffrax.Euler(), diffrax.Heun(), diffrax.SRA1()):
         found[f"walks by {type(solver).__name__}"] = jax.jit(jax.vmap(
-            lambda k: walk(k, 0.7, solver)))(keys)
+            functools.partial(walk, drift=0.7, solver=solver)))(keys)
     found["walk: gradient"] = jax.jit(jax.grad(lambda a: walk(keys[0], a, diffrax.Heun())[0]))(0.7)
     found["landing"], found["landing: gradient"] = jax.jit(jax.value_and_grad(landing))(20.0)
     return found

@@ -1,5 +1,6 @@
-"""Roots, minima, least squares and fixed points by Newton, chord, BFGS, Levenberg-Marquardt, Gauss-Newton,
-dogleg, bisection and Nelder-Mead; gradients by the implicit function theorem, and batches of problems."""
+"""Roots, minima, least squares and fixed points by Newton, chord, BFGS, L-BFGS, Nelder-Mead,
+Levenberg-Marquardt, Gauss-Newton, dogleg and bisection; gradients by the implicit function
+theorem, and batches of problems."""
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ def root(solver, scale):
 
 
 def minimum(solver, scale):
-    return optx.minimise(rosenbrock, solver, jnp.array([-0.5, 0.8, 1.2]), args=scale,
+    return optx.minimise(rosenbrock, solver, jnp.array([-0.5, 0.8]), args=scale,
                          max_steps=2000).value
 
 
@@ -58,6 +59,7 @@ def cases():
             "root by least squares": of(root, optx.LevenbergMarquardt, scale),
             "bisection": of(between, optx.Bisection, scale),
             "BFGS": of(minimum, optx.BFGS, jnp.array(5.0)),
+            "L-BFGS": of(minimum, optx.LBFGS, jnp.array(5.0)),
             "Nelder-Mead": of(minimum, optx.NelderMead, jnp.array(5.0)),
             "Levenberg-Marquardt": of(fit, optx.LevenbergMarquardt, DATA),
             "Gauss-Newton": of(fit, optx.GaussNewton, DATA),
@@ -75,7 +77,8 @@ def results():
     for name, (fun, arg) in cases().items():
         found[name] = jax.jit(fun)(arg)
         if name != "Nelder-Mead":  # its minimum is not exact enough to compare gradients there
-            found[f"{name}: gradient"] = jax.jit(jax.grad(lambda a: jnp.sum(fun(a) ** 2)))(arg)
+            norm = lambda a, fun=fun: jnp.sum(fun(a) ** 2)
+            found[f"{name}: gradient"] = jax.jit(jax.grad(norm))(arg)
     scales = jnp.linspace(0.5, 1.5, 6)
     found["batch of roots"] = jax.jit(jax.vmap(cases()["Newton"][0]))(scales)
     found["batch of fits"] = jax.vmap(cases()["dogleg"][0])(DATA * scales[:, None])

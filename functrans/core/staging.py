@@ -52,13 +52,17 @@ class StageTracer(Tracer):
 
 
 class StageTrace(Trace):
-    """Writes every operation down as an equation."""
+    """Writes every operation down as an equation.
 
-    __slots__ = ("_const_vars", "_consts", "eqns", "name")
+    Scalars are literals; with `keeps_arrays` those of functrans are constants, as all arrays are.
+    """
+
+    __slots__ = ("_const_vars", "_consts", "_keeps_arrays", "eqns", "name")
     kind = "staging (jit, scan, cond, make_jaxpr, ...)"
 
-    def __init__(self, parent: Trace | None, name: str) -> None:
+    def __init__(self, parent: Trace | None, name: str, keeps_arrays: bool = False) -> None:
         super().__init__(parent)
+        self._keeps_arrays = keeps_arrays
         self.is_manual = manual_axes() is not None
         self.name = name
         self.eqns: list[Equation] = []
@@ -101,7 +105,8 @@ class StageTrace(Trace):
             return self.const_var(x)
         if isinstance(x, (ArrayBase, np.ndarray, np.generic)):
             aval = get_aval(x)
-            if not aval.shape and aval.dtype not in dtypes.KEY_DTYPES:
+            if not aval.shape and aval.dtype not in dtypes.KEY_DTYPES \
+                    and not (self._keeps_arrays and isinstance(x, ArrayBase)):
                 return Literal(np.asarray(x, aval.dtype)[()], aval)
             return self.const_var(x)
         if isinstance(x, Dim):
@@ -155,12 +160,13 @@ def _fill_scalars(atoms: list[Any], args: Sequence[Any], primitive: Primitive) -
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,
-          name: str = "fn") -> ClosedJaxpr:
+          name: str = "fn", keeps_arrays: bool = False) -> ClosedJaxpr:
     """The jaxpr of `fun`, which takes and returns flat sequences of arrays.
 
-    Its constants are the arrays and outer tracers that `fun` closes over.
+    Its constants are the arrays and outer tracers that `fun` closes over, scalars of functrans
+    among them with `keeps_arrays`.
     """
-    trace = StageTrace(get_trace(), name)
+    trace = StageTrace(get_trace(), name, keeps_arrays)
     args = [trace.new_arg(aval) for aval in in_avals]
     try:
         with sizes_decided(deciding.scope or UNDECIDED):

@@ -25,7 +25,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer, leaked, run_in
-from functrans.core.tree import known_leaf
+from functrans.core.tree_registry import register_pytree_node
 from functrans.device import current_device
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.jit.primitive import jit_p
@@ -36,9 +36,8 @@ __all__ = ["LoweredFunction", "UndefinedPrimal", "UserPrimitive", "Zero"]
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
 
-@known_leaf
 class Zero:
-    """A tangent or cotangent that is zero, known by its type alone."""
+    """A tangent or cotangent that is zero, known by its type alone; a tree without leaves."""
 
     __slots__ = ("aval",)
 
@@ -57,9 +56,11 @@ class Zero:
         return f"Zero({self.aval})"
 
 
-@known_leaf
 class UndefinedPrimal:
-    """The place of an operand in which an operation is transposed: a type without a value."""
+    """The place of an operand in which an operation is transposed: a type without a value.
+
+    It is a tree without leaves.
+    """
 
     __slots__ = ("aval",)
 
@@ -68,6 +69,10 @@ class UndefinedPrimal:
 
     def __repr__(self) -> str:
         return f"UndefinedPrimal({self.aval})"
+
+
+for _cls in (Zero, UndefinedPrimal):
+    register_pytree_node(_cls, lambda x: ((), x.aval), lambda aval, _, cls=_cls: cls(aval))
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,6 +124,13 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
     >>> ft.make_jaxpr(ft.numpy.sin)(ft.ShapeDtypeStruct((3,), "float32"))
     { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
     """
+    return jaxpr_maker(fun, static_argnums, return_shape)
+
+
+def jaxpr_maker(fun: Callable[..., Any], static_argnums: int | Sequence[int],
+                return_shape: bool, keeps_arrays: bool = False) -> Callable[..., Any]:
+    """The same; with `keeps_arrays` scalar arrays that `fun` closes over are constants, as in JAX,
+    so that a known one and a traced one make the same program."""
     check_callable(fun, "make_jaxpr")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
@@ -137,7 +144,7 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
             return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))],
                        **keywords)
 
-        closed, out_tree = stage_call(call, (dynamic, kwargs), name_of(fun))
+        closed, out_tree = stage_call(call, (dynamic, kwargs), name_of(fun), keeps_arrays)
         if not return_shape:
             return closed
         shapes = [_struct(a) for a in closed.out_avals]
@@ -146,11 +153,13 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
     return jaxpr_of
 
 
-def stage_call(fun: Callable[..., Any], args: Any, name: str) -> tuple[ClosedJaxpr, Any]:
+def stage_call(fun: Callable[..., Any], args: Any, name: str,
+               keeps_arrays: bool = False) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of a function of pytrees, and the structure of its output."""
     leaves, tree = tree_flatten(args)
     flat = FlatFunction(fun, tree, {}, name)
-    return stage(flat, [aval_of(x) for x in leaves], name=name), flat.out_tree
+    avals = [aval_of(x) for x in leaves]
+    return stage(flat, avals, name=name, keeps_arrays=keeps_arrays), flat.out_tree
 
 
 def _struct(aval: ShapedArray) -> ShapeDtypeStruct:

@@ -140,6 +140,32 @@ def test_parameters_and_several_results():
     check_grads(lambda v: [jnp.sin(o) for o in pair(v)], (x,), order=2)
 
 
+def test_a_batching_rule_of_the_older_form_is_given_size_and_name():
+    p = Primitive("rows")
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: 2.0 * x, multiple_results=False))
+    seen = []
+
+    def rule(size, name, trace_type, operands, axes):
+        seen.append((size, name, trace_type))
+        return p.bind(*operands), axes[0]
+
+    batching.axis_primitive_batchers[p] = rule
+    assert ft.vmap(p.bind, axis_name="i")(jnp.ones(3)).tolist() == [2, 2, 2]
+    assert seen == [(3, "i", None)]
+
+
+def test_zeros_and_undefined_operands_are_trees_without_leaves():
+    aval = jnp.ones(2).aval
+    for cls in (ad.Zero, ad.UndefinedPrimal):
+        assert ft.tree.leaves([cls(aval), 1.0]) == [1.0]
+        again = ft.tree.map(lambda x: x, {"a": cls(aval)})["a"]
+        assert type(again) is cls and again.aval == aval
+    zero = ft.vmap(lambda t: t["x"], in_axes=({"x": 0, "none": None},))(
+        {"x": jnp.ones(2), "none": ad.Zero(aval)})
+    assert zero.tolist() == [1, 1]
+
+
 def elementwise(name, fun):
     p = Primitive(name)
     p.def_abstract_eval(lambda *avals, **params: ft.eval_shape(

@@ -33,6 +33,7 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
             "__version__": f"{_HERE}:VERSION", "__version_info__": f"{_HERE}:VERSION_INFO",
             "jit": "functrans.as_jax.parts.compiled:jit",
             "devices": "functrans.as_jax.parts.backend:jax_devices",
+            "make_jaxpr": "functrans.as_jax.parts.jaxprs:make_jaxpr",
             "config": f"{_SETTINGS}:jax_config",
             **{name: f"{_SETTINGS}:{name}" for name in (
                 "allow_f16_reductions", "array_garbage_collection_guard", "enable_checks",
