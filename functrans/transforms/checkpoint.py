@@ -143,16 +143,19 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
         return atom.operand if isinstance(atom, Literal) else env[atom]
 
     outer = interpreted.source
-    for eqn in jaxpr.eqns:
-        interpreted.source = eqn.source
-        params = {k: substitute(p, sizes) for k, p in eqn.params.items()} if sizes else eqn.params
-        outs = eqn.primitive.bind(*map(read, eqn.invars), **params)
-        for v, out in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
-                          strict=True):
-            learn_sizes(sizes, v.aval.shape, get_aval(out).shape)
-            _, (tangent,), _ = trace.split((out,))
-            env[v] = trace.join(saved[v], tangent) if v in saved else out
-    interpreted.source = outer
+    try:
+        for eqn in jaxpr.eqns:
+            interpreted.source = eqn.source
+            params = {k: substitute(p, sizes) for k, p in eqn.params.items()} if sizes \
+                else eqn.params
+            outs = eqn.primitive.bind(*map(read, eqn.invars), **params)
+            for v, out in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
+                              strict=True):
+                learn_sizes(sizes, v.aval.shape, get_aval(out).shape)
+                _, (tangent,), _ = trace.split((out,))
+                env[v] = trace.join(saved[v], tangent) if v in saved else out
+    finally:
+        interpreted.source = outer
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans.core.source import interpreted
 from functrans.custom_derivatives import SymbolicZero, zero_from_primal
 
 VIEWS = {
@@ -109,6 +110,21 @@ def test_a_rule_that_raises_does_so_when_a_derivative_asks(kind):
     assert kind(ft.grad(lambda v: (v * f(X)).sum()))(x).tolist() == [0.5, 0.5]
     with pytest.raises(RuntimeError, match="this is not differentiated"):
         ft.grad(lambda x: kind(f)(x).sum())(x)
+
+
+def test_a_rule_that_raises_leaves_no_place_behind():
+    @ft.custom_jvp
+    def f(x):
+        return x
+
+    @f.defjvp
+    def rule(primals, tangents):
+        raise RuntimeError("this is not differentiated")
+
+    for around in (ft.checkpoint, ft.jit, lambda g: ft.checkpoint(ft.jit(g))):
+        with pytest.raises(RuntimeError):
+            ft.grad(lambda x, g=around(f): g(jnp.sin(x)))(1.0)
+        assert interpreted.source is None and not interpreted.backward
 
 
 def test_types_are_results_of_eval_shape_and_note_shardings():
