@@ -71,8 +71,9 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
-for _cls in (Zero, UndefinedPrimal):
-    register_pytree_node(_cls, lambda x: ((), x.aval), lambda aval, _, cls=_cls: cls(aval))
+register_pytree_node(Zero, lambda x: ((), x.aval), lambda aval, _: Zero(aval))
+register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval),
+                     lambda aval, _: UndefinedPrimal(aval))
 
 
 @dataclass(frozen=True, eq=False)
