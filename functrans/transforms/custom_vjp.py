@@ -166,11 +166,14 @@ class VJPRuleCall(CustomCall):
         results, num_outs = trace.run(partial(self.forward, perturbed=perturbed), *primals)
         values, closure, _ = trace.split(results)
         outs, residuals = values[:num_outs], values[num_outs:]
-        rule = backward = partial(self.backward, perturbed=perturbed)
+        rule = partial(self.backward, perturbed=perturbed)
+        backward: Callable[..., Sequence[Any]] = rule
         if self.closes_over(lambda x: type(x) is JVPTracer and x._trace is trace):
-            def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+            def of_primals(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
                 found: list[Any] = PrimalTrace(get_trace(), trace).run(rule, residuals, cts)
                 return found
+
+            backward = of_primals
         own = linear_outputs(trace, outs, residuals, tangents, backward, self.name)
         return [trace.join(o, trace.run(plus, t, c))
                 for o, t, c in zip(outs, own, closure[:num_outs], strict=True)]

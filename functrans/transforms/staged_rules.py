@@ -33,7 +33,7 @@ class StagedRules:
     None for every argument.
     """
 
-    def __init__(self, forward: Callable[..., tuple[Sequence[Any], int]],
+    def __init__(self, forward: Callable[..., Sequence[Any]],
                  backward: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
                  name: str, owner: object) -> None:
         self._forward, self._backward = forward, backward
