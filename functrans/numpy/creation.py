@@ -121,13 +121,16 @@ def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = Tru
 
 
 def _checked(value: Any, dtype: DTypeLike | None) -> Any:
-    """A Python int that is to be stored in a wide integer goes there directly."""
-    if type(value) is int and dtype is not None and kind(as_dtype(dtype)) in "iu":
-        dtypes.check_int(value, as_dtype(dtype), where=user_source())
-        return np.asarray(value, as_dtype(dtype))
-    if type(value) is float and dtype is not None and kind(as_dtype(dtype)) in "fc":
-        return np.asarray(value, as_dtype(dtype))
-    return value
+    """A Python number that an array of its own type could not hold goes into the dtype directly."""
+    if dtype is None or type(value) not in (int, float):
+        return value
+    to = as_dtype(dtype)
+    if type(value) is int and kind(to) in "iu":
+        dtypes.check_int(value, to, where=user_source())
+        return np.asarray(value, to)
+    if type(value) is int and kind(to) == "b":
+        return value != 0
+    return np.asarray(float(value), to) if kind(to) in "fc" else value
 
 
 def _is_buffer(x: Any) -> bool:
@@ -283,6 +286,8 @@ def _full(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
         fill_dtype = dtypes.canonical_scalar(fill_value) if dtype is None else as_dtype(dtype)
         if kind(fill_dtype) in "iu" and type(fill_value) is int:
             dtypes.check_int(fill_value, fill_dtype, where=user_source())
+        elif type(fill_value) is int:  # which may be beyond 64 bits
+            fill_value = float(fill_value) if kind(fill_dtype) in "fc" else fill_value != 0
         return filled(shape, fill_value, fill_dtype, weak)
     value = asarray(fill_value)
     return broadcast(value if dtype is None else astype(value, dtype), shape)

@@ -49,6 +49,16 @@ def test_array_refusals():
     assert fnp.array([2**40], dtype="int64")[0] == np.int64(2**40)
 
 
+@pytest.mark.parametrize("make", [fnp.array, lambda x, to: fnp.full((), x, to)])
+def test_ints_beyond_the_default_dtype(make):
+    """A dtype that holds them takes them, whatever int alone would have been."""
+    for value in (2**32, -2**40, 2**64 - 1, 2**70):
+        for to in (float, "float32", "bfloat16", complex):
+            x = make(value, to)
+            assert complex(x.item()) == complex(np.asarray(float(value), x.dtype).item())
+        assert make(value, bool).item() is True
+
+
 @pytest.mark.parametrize("name", ["zeros", "ones"])
 def test_constants(name):
     for shape in [(), 3, (2, 3), (0, 2), np.int64(2)]:

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.core.errors import CustomRuleError, LeakedTracerError, NonArrayError
+from functrans.core.errors import CustomRuleError, NonArrayError
 
 
 def test_custom_gradient_uses_what_it_closes_over():
@@ -103,3 +103,23 @@ def test_an_operation_on_a_traced_value_is_refused_in_eval_context():
 
     with pytest.raises(LeakedTracerError):
         ft.jit(leaking)(1.0)
+
+
+def test_traced_values_are_traced_beside_known_ones():
+    """As JAX's: libraries check arguments so, which are known or not."""
+    @ft.custom_jvp
+    def doubled(x):
+        return 2 * x
+
+    doubled.defjvp(lambda primals, tangents: (doubled(*primals), 3 * tangents[0]))
+
+    def f(x):
+        with ft.ensure_compile_time_eval():
+            known = 2.0 if (jnp.arange(3) >= 0).all() else x
+            return jnp.sin(doubled(x)) * known + jnp.where(x == x, ft.jit(jnp.cos)(x), 0)
+
+    expected = 2 * np.sin(1.0) + np.cos(0.5)
+    for run in (f, ft.jit(f), lambda x: ft.vmap(f)(jnp.full(2, x))[1]):
+        assert run(0.5).item() == pytest.approx(expected, rel=1e-6)
+    for grad in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f)), ft.jacfwd(f)):
+        assert grad(0.5).item() == pytest.approx(6 * np.cos(1.0) - np.sin(0.5), rel=1e-6)
