@@ -14,14 +14,17 @@ from functrans.core.dims import Dim, Size, deciding
 from functrans.core.errors import (
     ArgumentError,
     AxisSizeError,
+    NonArrayError,
     ShapeError,
     shown,
 )
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
+from functrans.core.trace import is_array
 from functrans.core.tree import (
     PyTreeDef,
     broadcast_prefix,
+    tree_flatten,
     tree_paths,
     tree_unflatten,
 )
@@ -96,7 +99,14 @@ def vmap(fun: Callable[..., Any] | None = None, in_axes: PyTree = 0, out_axes: P
 
     @wraps(fun, "vmap")
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten_args((args, kwargs), f"vmap of {name_of(fun)}", keywords=True)
+        try:
+            leaves, tree = flatten_args((args, kwargs), f"vmap of {name_of(fun)}", keywords=True)
+        except NonArrayError:
+            if type(in_axes) is int or not (held := _without_axis(fun, in_axes, args)):
+                raise
+            inner, axes_of_rest, rest = held
+            return vmap(inner, axes_of_rest, out_axes, axis_name, axis_size,
+                        chunk_size=chunk_size)(*rest, **kwargs)
         axes = _input_axes(in_axes, args, kwargs, leaves, tree, name_of(fun))
         size = _axis_size(leaves, axes, tree, axis_size, name_of(fun))
         axes = [None if a is None else a % x.ndim for a, x in zip(axes, leaves, strict=True)]
@@ -141,6 +151,29 @@ def _input_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
                 f"{get_aval(x)}.", where=user_source(),
                 fix="use None for arguments that are not mapped: in_axes=(0, None)")
     return axes
+
+
+def _without_axis(fun: Callable[..., Any], in_axes: Any, args: tuple[Any, ...]) -> Any:
+    """`fun` of the leaves that are arrays or mapped, their axes, and these leaves.
+
+    The others, functions for instance, are what they are for all elements. None where there are
+    none of these.
+    """
+    leaves, tree = tree_flatten(args)
+    axes = broadcast_prefix(in_axes, args, what="vmap: in_axes", is_leaf=_is_none)
+    held = {i: x for i, (x, axis) in enumerate(zip(leaves, axes, strict=True))
+            if axis is None and not is_array(x) and not isinstance(x, (int, float, complex))}
+    if not held:
+        return None
+
+    @functools.wraps(fun)
+    def of_rest(*rest: Any, **kwargs: Any) -> Any:
+        following = iter(rest)
+        values = [held[i] if i in held else next(following) for i in range(len(leaves))]
+        return fun(*tree_unflatten(tree, values), **kwargs)
+
+    kept = [i for i in range(len(leaves)) if i not in held]
+    return of_rest, tuple(axes[i] for i in kept), [leaves[i] for i in kept]
 
 
 def _is_none(x: Any) -> bool:

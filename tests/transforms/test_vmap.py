@@ -8,7 +8,13 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ArgumentError, AxisNameError, AxisSizeError, FunctransError
+from functrans.core.errors import (
+    ArgumentError,
+    AxisNameError,
+    AxisSizeError,
+    FunctransError,
+    NonArrayError,
+)
 
 A = np.arange(24.0).reshape(2, 3, 4)
 
@@ -242,3 +248,19 @@ def test_branches_and_loops_follow_each_element():
     np.testing.assert_allclose(chosen, np.where(x > 1, np.sin(x), np.cos(x)))
     with pytest.raises(TypeError, match=r"where|cond"):
         ft.vmap(lambda a: a if a > 0 else -a)(x)
+
+
+def test_arguments_without_an_axis_may_be_no_arrays():
+    """As JAX's: samplers give the density as an argument that is the same for all chains."""
+    def chained(fun, x, how, *, shift):
+        return fun(x) + (how["scale"] if how["name"] == "scaled" else 0) + shift
+
+    x = fnp.arange(3.0)
+    how = {"name": "scaled", "scale": 2.0}
+    mapped = ft.vmap(chained, in_axes=(None, 0, None))
+    assert mapped(fnp.sin, x, how, shift=x).tolist() == (fnp.sin(x) + 2 + x).tolist()
+    run = ft.jit(lambda x: ft.grad(lambda x: mapped(fnp.sin, x, how, shift=x).sum())(x))
+    np.testing.assert_allclose(run(x), np.cos(x) + 1, rtol=1e-6)
+    for axes in (0, (0, 0, None), (None, 0, {"name": 0, "scale": None})):
+        with pytest.raises(NonArrayError, match="argument"):
+            ft.vmap(chained, in_axes=axes)(fnp.sin, x, how, shift=x)
