@@ -53,6 +53,10 @@ def test_svd_of_hermitian_matrices():
     assert_close(s, np.linalg.svd(x, compute_uv=False))
     assert_close((u * s[:, None, :]) @ vh, x)
     assert_close(la.svd(x, hermitian=True, compute_uv=False), s)
+    for ties in (np.eye(3), np.diag([2.0, -1.0, 1.0])):
+        for ours, theirs in zip(la.svd(ties, hermitian=True), np.linalg.svd(ties, hermitian=True),
+                                strict=True):
+            assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -202,8 +202,10 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
 
 def _hermitian_svd(x: Array, compute_uv: bool) -> Any:
     v, w = spectral.eigh(x)
-    sizes, places = lax.abs(w), lax.broadcasted_iota("int32", w.shape, w.ndim - 1)
-    sizes, signs, places = lax.sort((lax.neg(sizes), lax.sign(w), places), num_keys=1)
+    places = lax.broadcasted_iota("int32", w.shape, w.ndim - 1)
+    # of equal sizes the last comes first, as in NumPy, which reverses the increasing order
+    w, places = (lax.rev(x, (w.ndim - 1,)) for x in (w, places))
+    sizes, signs, places = lax.sort((lax.neg(lax.abs(w)), lax.sign(w), places), num_keys=1)
     if not compute_uv:
         return lax.neg(sizes)
     rows = matrix.take_rows(matrix.swap_last(v), places)  # the vectors, in the order of sizes
