@@ -15,6 +15,7 @@ from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import gather_p
+from functrans.primitives.random import threefry2x32_p
 from functrans.primitives.reduce import (
     argmax_p,
     argmin_p,
@@ -35,6 +36,7 @@ MOST_WRITTEN: Final = 2000
 Walks through eight trees at once, 48 gathers a step, took it 1.8 s in four vectors, 0.4 in one.
 """
 GATHERED: Final = 32  # instructions of a gather: indices are taken out of a vector, numbers put in
+HASHED: Final = 50  # of a number of random bits: twenty rounds. They count in the whole text alone
 CHOSEN: Final = 6  # of an operand of an extreme value whose place is asked for
 MOST_CARRIED: Final = 64  # numbers of a lane; more are on the stack, whatever waits for what
 BODIES: Final = (scan_p, while_p, cond_p)
@@ -79,7 +81,7 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
 
     Steps that wait for each other leave units idle; many numbers a lane do not stay in registers.
     """
-    widest, count, written, once, carried, stacked = 4, 0, 0, 0, 0, 0
+    widest, count, written, whole, once, carried, stacked = 4, 0, 0, 0, 0, 0, 0
     is_loop = any(True for eqn in program.body.eqns for _ in subjaxprs(eqn))
     for body in _bodies(program.body):
         stacked += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
@@ -89,11 +91,14 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
                                 if v.aval.dtype.kind == "f")])
         made = sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
                    if eqn.primitive not in BODIES for v in eqn.outvars)
+        text = sum(map(_written, body.eqns))
+        whole += text + HASHED * sum(_size(v) for eqn in body.eqns for v in eqn.outvars
+                                     if eqn.primitive is threefry2x32_p)
         if body is program.body and is_loop:
             once = made  # costs text, and little time
         else:
             count = max(count, made)
-            written = max(written, sum(map(_written, body.eqns)))
+            written = max(written, text)
     lanes = vector_bytes // widest
     while lanes > size:
         lanes //= 2
@@ -103,6 +108,7 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
         if carried <= MOST_CARRIED else 1
     while vectors * lanes > size or (vectors > 1 and (
             vectors * once > MOST_TEXT or vectors * written > MOST_WRITTEN
+            or vectors * whole > MOST_TEXT + MOST_WRITTEN
             or vectors * lanes * widest * stacked > MOST_STACKED)):
         vectors //= 2
     return lanes, vectors
