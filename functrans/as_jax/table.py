@@ -28,16 +28,24 @@ class Module:
     `sources` are modules of functrans of which all public names are its own, in the order in which
     they are asked; `names` are of names that are elsewhere or called otherwise, as
     "functrans.module:name", or "functrans.module" for a module; `hidden` are names of the sources
-    that JAX does not have; `refused` says why a name, which JAX has, cannot be.
+    that JAX does not have; `refused` says why a name, which JAX has, cannot be. `wraps` names a
+    function, as "module:function", that makes what JAX has of what is found.
     """
 
     sources: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=_nothing)
     hidden: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=_nothing)
+    wraps: Mapping[str, str] = field(default_factory=_nothing)
 
     def find(self, name: str) -> Any:
         """The object by a name; ABSENT where there is none."""
+        found = self._find(name)
+        if found is ABSENT or name not in self.wraps:
+            return found
+        return load(self.wraps[name])(found)
+
+    def _find(self, name: str) -> Any:
         place = self.names.get(name)
         if place is not None:
             return load(place)

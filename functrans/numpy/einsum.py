@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -271,7 +271,7 @@ def _squeeze_ones(x: Array, term: str, sizes: dict[str, Any]) -> tuple[Array, st
 
 def _contract_pair(
     x: Array, first: str, y: Array, second: str, keep: set[str], wanted: str | None,
-    precision: Any, preferred: Any,
+    precision: Any, preferred: Any, dot_general: Callable[..., Array],
 ) -> tuple[Array, str]:
     """The product of two operands, summed over what is not to keep."""
     x, first = _sum_out(x, first, keep | set(second))
@@ -280,7 +280,7 @@ def _contract_pair(
     contracted = [c for c in first if c in second and c not in keep]
     made = "".join([*batch, *(c for c in first if c not in second),
                     *(c for c in second if c not in first)])
-    if not contracted and preferred is None:
+    if not contracted and preferred is None and dot_general is lax.dot_general:
         target = wanted if wanted is not None and set(wanted) == set(made) else made
         return _product(x, first, y, second, target), target
     if wanted is not None and set(wanted) == set(made) and wanted != made:
@@ -293,8 +293,7 @@ def _contract_pair(
         (tuple(first.index(c) for c in contracted), tuple(second.index(c) for c in contracted)),
         (tuple(first.index(c) for c in batch), tuple(second.index(c) for c in batch)),
     )
-    return lax.dot_general(x, y, dims, precision=precision,
-                           preferred_element_type=preferred), made
+    return dot_general(x, y, dims, precision=precision, preferred_element_type=preferred), made
 
 
 def _product(x: Array, first: str, y: Array, second: str, target: str) -> Array:
@@ -320,12 +319,13 @@ def _prepare(args: Sequence[Any]) -> tuple[str, list[Array]]:
 
 def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[object],
            out: None = None, optimize: bool | str | Sequence[object] = "auto",
-           precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
-           ) -> Array:
+           precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+           _dot_general: Callable[..., Array] = lax.dot_general) -> Array:
     """Sum of products over named axes, in the cheapest order of pairwise contractions.
 
     optimize: 'optimal', 'greedy', 'auto' (optimal for up to 8 operands), False (from the left) or
-    a path as einsum_path returns it.
+    a path as einsum_path returns it. _dot_general contracts the pairs, in place of
+    lax.dot_general and with its arguments: of quantized operands, say.
 
     >>> import functrans.numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.ones(3)).tolist()
@@ -350,7 +350,8 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[objec
         x, first = work.pop(min(i, j))
         keep = set(output).union(*(t for _, t in work))
         wanted = output if n == len(path) - 1 else None
-        work.append(_contract_pair(x, first, y, second, keep, wanted, precision, preferred))
+        work.append(_contract_pair(x, first, y, second, keep, wanted, precision, preferred,
+                                   _dot_general))
     (x, term), = work
     x, term = _sum_out(x, term, set(output))
     x = _arrange(x, term, output)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from functrans.array import Array
+from functrans.as_jax.parts import avals
 from functrans.core.avals import ShapedArray
 from functrans.core.sharding import SingleDeviceSharding
 from functrans.core.trace import Tracer
@@ -39,14 +40,16 @@ _ABSENT: Final = object()
 def attach() -> list[tuple[type, str, Any]]:
     """Give arrays and tracers the attributes that they do not have; what was there before."""
     before: list[tuple[type, str, Any]] = []
-    for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL),
-                       (ShapedArray, {"sharding": _OF_ALL["sharding"]})):
+    for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL)):
         for name, value in given.items():
             own = cls.__dict__.get(name, _ABSENT)
             known = next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), _ABSENT)
             if known is _ABSENT or isinstance(known, ForeignAttribute):
                 before.append((cls, name, own))
                 setattr(cls, name, value)
+    for name, value in avals.ATTRIBUTES.items():
+        before.append((ShapedArray, name, ShapedArray.__dict__.get(name, _ABSENT)))
+        setattr(ShapedArray, name, value)
     return before
 
 

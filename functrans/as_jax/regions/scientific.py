@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from functrans.as_jax.parts import placed
 from functrans.as_jax.table import Module
 
 __all__ = ["MODULES"]
@@ -26,8 +27,8 @@ _SAME: Final = (
 
 MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     **{f"jax.{name}": Module((f"functrans.{name}",)) for name in _SAME},
-    "jax.numpy": Module(("functrans.numpy",)),
-    "jax.lax": Module(("functrans.lax",)),
+    "jax.numpy": Module(("functrans.numpy",), wraps=placed.NUMPY),
+    "jax.lax": Module(("functrans.lax",), wraps=placed.LAX),
     "jax.lax.linalg": Module(("functrans.lax.linalg",)),
-    "jax.random": Module(("functrans.random",)),
+    "jax.random": Module(("functrans.random",), wraps=placed.RANDOM),
 })

@@ -34,6 +34,7 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
             "jit": "functrans.as_jax.parts.compiled:jit",
             "devices": "functrans.as_jax.parts.backend:jax_devices",
             "make_jaxpr": "functrans.as_jax.parts.jaxprs:make_jaxpr",
+            "vmap": "functrans.as_jax.parts.mapped:vmap",
             "config": f"{_SETTINGS}:jax_config",
             **{name: f"{_SETTINGS}:{name}" for name in (
                 "allow_f16_reductions", "array_garbage_collection_guard", "enable_checks",

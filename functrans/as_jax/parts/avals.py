@@ -1,0 +1,52 @@
+"""What JAX's types of arrays have and take besides shape and dtype: how arrays lie on a mesh.
+
+Nothing is told by a type here, as in JAX without a mesh of explicit axes: each axis lies along none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from functrans.core.avals import SAME, ShapedArray
+from functrans.core.dtypes import as_dtype
+from functrans.core.mesh import AbstractMesh, PartitionSpec
+
+__all__ = ["ATTRIBUTES", "AvalSharding"]
+
+_NO_AXES: Final = AbstractMesh((), ())
+
+
+@dataclass(frozen=True)
+class AvalSharding:
+    """`jax.typeof(x).sharding`: along which axes of a mesh the axes of an array lie."""
+
+    spec: PartitionSpec
+    mesh: AbstractMesh = _NO_AXES
+    memory_kind: str | None = None
+
+    def update(self, **changes: Any) -> AvalSharding:
+        """The same with another `spec`, `mesh` or `memory_kind`."""
+        return replace(self, **changes)
+
+
+def _sharding(aval: ShapedArray) -> AvalSharding:
+    return AvalSharding(PartitionSpec(*[None] * len(aval.shape)))
+
+
+def _init(self: ShapedArray, shape: Any, dtype: Any, weak_type: bool = False,
+          varying: frozenset[Any] = SAME, *, sharding: Any = None, memory_space: Any = None,
+          vma: frozenset[Any] | None = None) -> None:
+    self.shape = shape
+    self.dtype = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype)
+    self.weak_type = weak_type
+    self.varying = varying if vma is None else vma
+
+
+ATTRIBUTES: Final[Mapping[str, Any]] = MappingProxyType({
+    "sharding": property(_sharding, doc="Along no axis of a mesh."), "__init__": _init})
+"""Of ShapedArray while functrans answers for JAX; places that libraries give are left out."""
