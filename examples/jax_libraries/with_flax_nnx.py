@@ -81,6 +81,7 @@ def ensemble():
 
 def program():
     model = Transformer(nnx.Rngs(params=0, dropout=1))
+    model.train()
     optimizer = nnx.Optimizer(model, optax.adamw(3e-3), wrt=nnx.Param)
     return step, (model, optimizer, TOKENS, TOKENS[:, 1:])
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from functrans.array import Array
 from functrans.as_jax.parts import avals
 from functrans.core.avals import ShapedArray
+from functrans.core.key_dtypes import KEY_DTYPES
 from functrans.core.sharding import SingleDeviceSharding
 from functrans.core.trace import Tracer
 from functrans.device import current_device
@@ -50,6 +51,12 @@ def attach() -> list[tuple[type, str, Any]]:
     for name, value in avals.ATTRIBUTES.items():
         before.append((ShapedArray, name, ShapedArray.__dict__.get(name, _ABSENT)))
         setattr(ShapedArray, name, value)
+    # libraries that draw trees look for it, and draw arrays themselves where it is not there
+    before.append((Array, "_repr_html_", Array.__dict__["_repr_html_"]))
+    del Array._repr_html_
+    for dtype in KEY_DTYPES:
+        before.append((dtype.type, "__name__", dtype.type.__name__))
+        dtype.type.__name__ = avals.KeyName(dtype.type.__name__)
     return before
 
 

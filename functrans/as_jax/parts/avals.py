@@ -1,6 +1,7 @@
 """What JAX's types of arrays have and take besides shape and dtype: how arrays lie on a mesh.
 
 Nothing is told by a type here, as in JAX without a mesh of explicit axes: each axis lies along none.
+And the name that the dtype of keys is known by.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functrans.core.avals import SAME, ShapedArray
 from functrans.core.dtypes import as_dtype
 from functrans.core.mesh import AbstractMesh, PartitionSpec
 
-__all__ = ["ATTRIBUTES", "AvalSharding"]
+__all__ = ["ATTRIBUTES", "AvalSharding", "KeyName"]
 
 _NO_AXES: Final = AbstractMesh((), ())
 
@@ -50,3 +51,20 @@ def _init(self: ShapedArray, shape: Any, dtype: Any, weak_type: bool = False,
 ATTRIBUTES: Final[Mapping[str, Any]] = MappingProxyType({
     "sharding": property(_sharding, doc="Along no axis of a mesh."), "__init__": _init})
 """Of ShapedArray while functrans answers for JAX; places that libraries give are left out."""
+
+
+class KeyName(str):
+    """The name of the class of one generator's keys, equal to the name that JAX has for all.
+
+    In JAX `dtype.type` is `prng_key` for each, and libraries that check shapes and dtypes compare
+    its name. The name of a dtype in NumPy is that of its class, so that it cannot be another one.
+    """
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True or other == "prng_key"
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
