@@ -1,6 +1,7 @@
 """Axes by name: einops on arrays, in `jit` and in derivatives, shapes that jaxtyping and beartype
 check while functions are called or traced, and treescope's pictures of trees of arrays."""
 
+# ruff: noqa: F722, F821  (axes are named in annotations)
 import re
 
 import einops

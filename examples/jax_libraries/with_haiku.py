@@ -1,5 +1,5 @@
-"""Haiku modules: an MLP with batch norm, whose averages are state, and dropout, and a transformer by
-`hk.layer_stack` over rematerialised layers; initialised by `hk.transform_with_state`."""
+"""Haiku modules by `hk.transform_with_state`: an MLP with batch norm, whose averages are state, and
+dropout, a transformer by `hk.layer_stack` over rematerialised layers, and a GRU."""
 
 import functools
 

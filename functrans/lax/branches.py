@@ -148,17 +148,21 @@ def _choose(what: str, index: Any, branches: Sequence[Callable[..., Any]],
     if axes:  # each device takes a branch of its own
         leaves = [vary(x, axes) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    programs = []
-    trees: list[PyTreeDef] = []
+    # a function that is several of the branches is traced once
+    traced: dict[int, tuple[ClosedJaxpr, PyTreeDef]] = {}
     for branch in branches:
-        flat = FlatFunction(branch, tree, {}, what)
-        programs.append(stage(flat, avals, name=name_of(branch)))
-        trees.append(flat.out_tree)
+        if id(branch) not in traced:
+            flat = FlatFunction(branch, tree, {}, what)
+            closed = stage(flat, avals, name=name_of(branch))
+            traced[id(branch)] = closed, flat.out_tree
+    programs = [traced[id(b)][0] for b in branches]
+    trees = [traced[id(b)][1] for b in branches]
     names = [name_of(b) for b in branches]
     for name, other in zip(names[1:], trees[1:], strict=True):
         if other != trees[0]:
             raise BranchTypeError(
-                f"{what}: the branches {names[0]} and {name} return different structures: "
+                f"{what} branch outputs must have the same pytree structure: those of {names[0]} "
+                f"and {name} return different structures: "
                 f"{describe_difference(trees[0], other)}.", where=user_source(),
                 why="the result must have one type whichever branch is taken.",
                 fix="return the same containers from every branch")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, shape_text
+from functrans.core.axes import MappedAxis
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, public, shown
@@ -104,21 +106,25 @@ def aval_of(x: Any) -> ShapedArray:
 
 
 @overload
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[Any, int]] | None = None, *,
                return_shape: Literal[False] = False) -> Callable[..., ClosedJaxpr]: ...
 
 
 @overload
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[Any, int]] | None = None, *,
                return_shape: Literal[True]) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
 
 
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[Any, int]] | None = None, *,
                return_shape: bool = False) -> Callable[..., Any]:
     """The function that returns the jaxpr of `fun` on arguments of given types.
 
     Arguments are arrays, numbers or ShapeDtypeStructs; with `return_shape` the output's structure
-    of ShapeDtypeStructs is returned too.
+    of ShapeDtypeStructs is returned too. `axis_env` has the names and sizes of axes that
+    collectives in `fun` refer to.
 
     >>> import functrans as ft
     >>> ft.make_jaxpr(ft.numpy.sin)(ft.ShapeDtypeStruct((3,), "float32"))
@@ -144,7 +150,11 @@ def jaxpr_maker(fun: Callable[..., Any], static_argnums: int | Sequence[int],
             return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))],
                        **keywords)
 
-        closed, out_tree = stage_call(call, (dynamic, kwargs), name_of(fun), keeps_arrays)
+        with ExitStack() as axes:
+            for name, size in axis_env or ():
+                axes.enter_context(MappedAxis(size, name).bound())
+            closed, out_tree = stage_call(call, (dynamic, kwargs), name_of(fun),
+                                              keeps_arrays)
         if not return_shape:
             return closed
         shapes = [_struct(a) for a in closed.out_avals]

@@ -198,8 +198,9 @@ def _axis_size(leaves: Sequence[Any], axes: Sequence[int | None], tree: PyTreeDe
         table = "; ".join(f"{_leaf_name(tree, i)} is {get_aval(leaves[i])} with size {s} along "
                           f"axis {axes[i]}" for i, s in sizes)
         stated = "" if axis_size is None else f"; axis_size={axis_size}"
-        raise AxisSizeError(f"vmap of {name}: the mapped axes differ in size: {table}{stated}.",
-                            where=user_source(), why="all arguments are mapped in step.",
+        raise AxisSizeError("vmap got inconsistent sizes for array axes to be mapped, "
+                            f"calling {name}: {table}{stated}.", where=user_source(),
+                            why="all arguments are mapped in step.",
                             fix="use None in in_axes for what is not mapped")
     return size
 

@@ -83,6 +83,7 @@ def test_branches_that_differ():
     text = message(BranchTypeError, lambda: lax.cond(True, double, halves, fnp.ones(2)))
     assert "at ['y'] (f32[1] from halves, f32[2] from double)" in text
     text = message(BranchTypeError, lambda: lax.cond(True, double, lambda x: x, fnp.ones(2)))
+    assert "cond branch outputs must have the same pytree structure" in text
     assert "return different structures" in text
     text = message(BranchTypeError, lambda: lax.switch(0, [
         lambda x: x, lambda x: x.astype("int32")], fnp.ones(2)))

@@ -32,6 +32,23 @@ def test_cond_forms():
     assert int(out["a"]) == 2
 
 
+def test_a_function_that_is_several_branches_is_traced_once():
+    calls = []
+
+    def square(x):
+        calls.append(x)
+        return x ** 2
+
+    def run(i, x):
+        return lax.switch(i, [square, fnp.sin, square, square], x) + lax.cond(
+            i > 2, square, square, x)
+
+    assert ft.jit(ft.grad(run, 1))(2, 3.0) == 12.0
+    assert len(calls) == 2
+    np.testing.assert_allclose(ft.vmap(run)(fnp.arange(4), fnp.full(4, 2.0)),
+                               [8.0, 4 + np.sin(2.0), 8.0, 8.0], 1e-6)
+
+
 def test_switch_clamps():
     branches = [lambda: 10, lambda: 20, lambda: 30]
     assert [int(lax.switch(i, branches)) for i in (-5, 0, 1, 2, 7)] == [10, 10, 20, 30, 30]

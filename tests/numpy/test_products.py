@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from reference import check, compare, integers, normal
 
+import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 
 MATMUL = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
           ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 1, 2, 3), (6, 3, 4)),
@@ -140,3 +142,19 @@ def test_refusals():
         fnp.cross(fnp.ones(4), fnp.ones(4))
     with pytest.raises(ValueError, match="the sum runs over 3 elements"):
         fnp.tensordot(fnp.ones((2, 3)), fnp.ones((2, 3)), 1)
+
+
+def test_einsum_contracts_by_a_function_that_is_given():
+    seen = []
+
+    def dot_general(x, y, dims, precision=None, preferred_element_type=None):
+        seen.append(dims)
+        return lax.dot_general(x, y, dims, precision, preferred_element_type)
+
+    x, y = fnp.arange(6.0).reshape(2, 3), fnp.arange(12.0).reshape(3, 4)
+    for subscripts, operands in (("ij,jk->ki", (x, y)), ("ij,jk,ij->k", (x, y, x)),
+                                 ("i,j->ij", (x[0], y[0])), ("ij->j", (x,))):
+        seen.clear()
+        found = ft.jit(lambda *xs, s=subscripts: fnp.einsum(s, *xs, _dot_general=dot_general))
+        np.testing.assert_allclose(found(*operands), np.einsum(subscripts, *operands), 1e-6)
+        assert len(seen) == len(operands) - 1

@@ -52,6 +52,14 @@ def test_programs_and_their_derivatives_are_well_formed(name):
         np.testing.assert_allclose(out, program(fnp.asarray(arg)), rtol=1e-9, atol=1e-9)
 
 
+def test_make_jaxpr_with_names_of_axes():
+    closed = ft.make_jaxpr(lambda x: lax.psum(x, "i") / lax.axis_size("i"), (), [("i", 4)])(1.0)
+    assert [e.primitive.name for e in closed.jaxpr.eqns] == ["psum", "div"]
+    assert "4.0" in str(closed)
+    with pytest.raises(ft.errors.AxisNameError, match="'i'"):
+        lax.psum(1.0, "i")
+
+
 def test_eval_shape_computes_nothing():
     def fun(x, p):
         ft.debug.callback(lambda v: 1 / 0, x)

@@ -1,7 +1,7 @@
 """What JAX's types of arrays have and take besides shape and dtype: how arrays lie on a mesh.
 
-Nothing is told by a type here, as in JAX without a mesh of explicit axes: each axis lies along none.
-And the name that the dtype of keys is known by.
+Nothing is told by a type here, as in JAX without a mesh of explicit axes. And the name that the
+dtype of keys is known by.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
     "jax.extend.linear_util": Module(("functrans.extend.linear_util",)),
     "jax.extend.backend": Module((f"{_PARTS}.backend",)),
     "jax.extend.random": Module((), refused=dict.fromkeys(
-        ("define_prng_impl", "rbg_prng_impl", "threefry_prng_impl", "unsafe_rbg_prng_impl"),
+        ("PRNGImpl", "define_prng_impl", "rbg_prng_impl", "threefry_prng_impl",
+         "unsafe_rbg_prng_impl"),
         "generators are named: jax.random.key(seed, impl=\"threefry2x32\")")),
     "jax.extend.source_info_util": Module((), {
         "register_exclusion": f"{_PARTS}.tracebacks:register_exclusion"}),

@@ -1,0 +1,70 @@
+"""What libraries of modules ask arrays, types and functions about places, trees and keys."""
+
+import collections
+
+import numpy as np
+import pytest
+
+from functrans import Array, random
+from functrans.core.avals import ShapedArray
+
+
+def test_types_take_and_have_a_sharding(jax):
+    x = jax.numpy.ones((2, 3))
+    one_less = x.aval.sharding.update(spec=jax.P(*x.aval.sharding.spec[1:]))
+    made = jax.core.ShapedArray(shape=(3,), dtype="float32", sharding=one_less, vma=frozenset())
+    assert tuple(x.aval.sharding.spec) == (None, None) and tuple(one_less.spec) == (None,)
+    assert made == jax.eval_shape(lambda v: v[0], x).aval
+    assert jax.jit(lambda v: jax.random.bernoulli(
+        jax.random.key(0), 0.5, v.shape, out_sharding=jax.typeof(v).sharding))(x).shape == (2, 3)
+
+
+def test_types_are_as_before_afterwards(jax):
+    from functrans import as_jax
+
+    as_jax.uninstall()
+    with pytest.raises(TypeError, match="sharding"):
+        ShapedArray((), np.dtype("float32"), sharding=None)
+    assert type(random.key(0).dtype.type.__name__) is str
+    assert Array._repr_html_ is not None
+    as_jax.install()
+
+
+def test_results_are_placed(jax):
+    mesh = jax.make_mesh((1,), ("i",))
+    place = jax.sharding.NamedSharding(mesh, jax.P("i"))
+    x = jax.numpy.arange(4.0, out_sharding=place)
+    assert jax.numpy.dot(x, x, out_sharding=jax.P()).item() == 14.0
+    assert jax.numpy.einsum("i,i->", x, x, _dot_general=jax.lax.dot_general).item() == 14.0
+    assert jax.vmap(lambda v: v + 1, spmd_axis_name="i")(x).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_classes_of_nodes_are_told(jax):
+    from jax._src.tree_util import _registry
+
+    @jax.tree_util.register_pytree_node_class
+    class Node:
+        def tree_flatten(self):
+            return (1, 2), "aux"
+
+        @classmethod
+        def tree_unflatten(cls, aux, children):
+            return aux, children
+
+    named = collections.namedtuple("named", "a b")
+    assert {Node, list, dict, tuple, type(None)} <= set(_registry) and len(_registry) > 5
+    assert Node in _registry and named not in _registry and int not in _registry
+    assert _registry[Node].to_iter(Node()) == ((1, 2), "aux")
+    assert _registry[Node].from_iter("aux", (3, 4)) == ("aux", (3, 4))
+
+
+def test_keys_are_known_by_the_name_of_jax(jax):
+    for kind in ("threefry2x32", "philox"):
+        dtype = jax.random.key(0, impl=kind).dtype
+        name = dtype.type.__name__
+        assert name == "prng_key" and name == str(dtype) and {str(dtype): 1}[name] == 1
+        assert name != "float32" and (name != "prng_key") is False
+
+
+def test_arrays_do_not_draw_themselves(jax):
+    assert not hasattr(jax.numpy.ones(2), "_repr_html_")
