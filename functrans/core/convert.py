@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from functrans.core.trace import ARRAYS
 if TYPE_CHECKING:
     from functrans.typing import Array
 
-__all__ = ["to_array", "to_arrays"]
+__all__ = ["array_method", "to_array", "to_arrays"]
 
 _SCALARS = (bool, int, float, complex)
 
@@ -38,14 +38,28 @@ def to_array(x: Any, what: str = "an argument") -> Array:
     if isinstance(x, _SCALARS):
         dtype = dtypes.canonical_scalar(x)
         return wrap(np.asarray(x, dtype), dtypes.kind(dtype) != "b")
-    functional = getattr(x, "__functrans_array__", None)
-    if functional is not None:  # of an array that can be written into: what is in it now
+    functional = array_method(x)
+    if functional is not None:
         return to_array(functional(), what)
     for_array = getattr(x, "__array__", None)
     if for_array is not None:
         return to_array(np.asarray(x), what)
     raise NonArrayError(f"{what} is {shown(x)}, of type {type(x).__name__}.", where=user_source(),
                         why="arrays and numbers are needed here.", fix=_fix_for(x))
+
+
+def array_method(x: Any) -> Callable[[], Any] | None:
+    """The method of a library's object that gives the array it stands for, if its class has one.
+
+    `__functrans_array__` of an array that can be written into gives what is in it now,
+    `__jax_array__` is what classes written for JAX have.
+    """
+    cls = type(x)
+    for name in ("__functrans_array__", "__jax_array__"):
+        if hasattr(cls, name):
+            method: Callable[[], Any] = getattr(x, name)
+            return method
+    return None
 
 
 def _fix_for(x: Any) -> str:

@@ -35,7 +35,28 @@ class AxisType(Enum):
         return self.name
 
 
-class Mesh:
+class _Axes:
+    """What a mesh says of the types of its axes."""
+
+    axis_types: tuple[AxisType, ...]
+
+    def _all(self, kind: AxisType) -> bool:
+        return bool(self.axis_types) and all(t is kind for t in self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        return self._all(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        return self._all(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        return self._all(AxisType.Manual)
+
+
+class Mesh(_Axes):
     """An array of devices whose axes have names.
 
     `devices` is an array of them, or nested lists. Raises ShardingError where the names do not fit
@@ -158,7 +179,7 @@ class Mesh:
         return f"Mesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
 
 
-class AbstractMesh:
+class AbstractMesh(_Axes):
     """The names and sizes of the axes of a mesh, without devices."""
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[str],

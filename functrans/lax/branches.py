@@ -148,9 +148,10 @@ def _choose(what: str, index: Any, branches: Sequence[Callable[..., Any]],
     if axes:  # each device takes a branch of its own
         leaves = [vary(x, axes) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    # a function that is several of the branches is traced once
+    # A function that is several of the branches is traced once, and what is done where a condition
+    # holds before what is done otherwise, as by JAX: libraries count while they trace.
     traced: dict[int, tuple[ClosedJaxpr, PyTreeDef]] = {}
-    for branch in branches:
+    for branch in reversed(branches) if what == "cond" else branches:
         if id(branch) not in traced:
             flat = FlatFunction(branch, tree, {}, what)
             closed = stage(flat, avals, name=name_of(branch))

@@ -14,6 +14,7 @@ from functrans import lax
 from functrans._runtime import ArrayBase, get_trace, place_array, with_weak_type
 from functrans.core import dtypes
 from functrans.core.broadcasting import broadcast_shapes as _broadcast_shapes
+from functrans.core.convert import array_method
 from functrans.core.cuda import gpu_of
 from functrans.core.dims import Dim, Shape, same_shape
 from functrans.core.dtypes import as_dtype, kind
@@ -94,7 +95,7 @@ def operand(name: str, x: ArrayLike | None) -> Array:
     if isinstance(x, PYTHON_SCALARS):  # a subclass, such as an IntEnum
         plain: Any = next(t for t in PYTHON_SCALARS if isinstance(x, t))
         return operand(name, plain(x))
-    functional = getattr(x, "__functrans_array__", None)
+    functional = array_method(x)
     if functional is not None:
         return operand(name, functional())
     raise NonArrayError(

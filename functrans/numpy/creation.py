@@ -11,6 +11,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import cuda_open, get_trace, place_array
 from functrans.core import dtypes
+from functrans.core.convert import array_method
 from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, NonArrayError, shown
@@ -104,8 +105,8 @@ def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = Tru
         x = operand("array", object)
     elif isinstance(object, (list, tuple)):
         x = _from_sequence(object, dtype)
-    elif hasattr(object, "__functrans_array__"):
-        x = object.__functrans_array__()
+    elif (as_array := array_method(object)) is not None:
+        x = operand("array", as_array())
     elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
         x = operand("array", np.asarray(object))
     else:

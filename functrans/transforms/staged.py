@@ -102,6 +102,8 @@ def aval_of(x: Any) -> ShapedArray:
     """The type of an argument that is given as a value, or only by shape and dtype."""
     if isinstance(x, (ShapeDtypeStruct, Tracer)):
         return x.aval
+    if isinstance(x, ShapedArray):
+        return x
     return get_aval(to_array(x))
 
 

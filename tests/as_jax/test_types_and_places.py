@@ -68,3 +68,34 @@ def test_keys_are_known_by_the_name_of_jax(jax):
 
 def test_arrays_do_not_draw_themselves(jax):
     assert not hasattr(jax.numpy.ones(2), "_repr_html_")
+
+
+def test_what_no_unknown_argument_reaches_is_evaluated(jax):
+    """Parameters that are made within a loop, from a key, are the same in each step."""
+    from jax.extend import linear_util
+    from jax.interpreters import partial_eval as pe
+
+    key, scale = jax.random.key(0), jax.numpy.float32(2.0)
+
+    @jax.jit
+    def layer(x):
+        weights = jax.random.normal(key, (3,)) * scale
+        return weights, x * weights
+
+    def body(x):
+        weights, y = layer(x)
+        return [weights, y, weights + 1, 5.0]
+
+    x = jax.core.ShapedArray((3,), "float32")
+    jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(
+        linear_util.wrap_init(body), [pe.PartialVal.unknown(x)])
+    expected = jax.random.normal(key, (3,)) * 2
+    assert [p.is_known() for p in outs] == [True, False, True, True]
+    np.testing.assert_array_equal(outs[0].get_known(), expected)
+    np.testing.assert_array_equal(outs[2].get_known(), expected + 1)
+    assert outs[1].aval == x and len(jaxpr.outvars) == 1 and outs[3].get_known() == 5.0
+    found, = jax.core.eval_jaxpr(jaxpr, consts, jax.numpy.ones(3))
+    np.testing.assert_allclose(found, expected, 1e-6)
+    outs = pe.trace_to_jaxpr_nounits(linear_util.wrap_init(body), [pe.PartialVal.unknown(x)],
+                                     instantiate=True)[1]
+    assert not any(p.is_known() for p in outs)

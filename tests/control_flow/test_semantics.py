@@ -49,6 +49,13 @@ def test_a_function_that_is_several_branches_is_traced_once():
                                [8.0, 4 + np.sin(2.0), 8.0, 8.0], 1e-6)
 
 
+def test_what_is_done_where_a_condition_holds_is_traced_first():
+    order = []
+    lax.cond(False, lambda x: order.append("true") or x, lambda x: order.append("false") or x, 1.0)
+    lax.switch(1, [lambda x, i=i: order.append(i) or x for i in range(3)], 1.0)
+    assert order == ["true", "false", 0, 1, 2]
+
+
 def test_switch_clamps():
     branches = [lambda: 10, lambda: 20, lambda: 30]
     assert [int(lax.switch(i, branches)) for i in (-5, 0, 1, 2, 7)] == [10, 10, 20, 30, 30]

@@ -52,6 +52,31 @@ def test_programs_and_their_derivatives_are_well_formed(name):
         np.testing.assert_allclose(out, program(fnp.asarray(arg)), rtol=1e-9, atol=1e-9)
 
 
+def test_types_stand_for_arguments():
+    aval = ft.typeof(fnp.ones((2, 3)))
+    assert ft.eval_shape(lambda x, y: x @ y.T, aval, fnp.ones((4, 3))).shape == (2, 4)
+    assert ft.make_jaxpr(fnp.sin)(aval).in_avals == (aval,)
+
+
+def test_objects_that_stand_for_an_array():
+    class Variable:
+        def __init__(self, value):
+            self.value = value
+
+        def __jax_array__(self):
+            return self.value
+
+    def f(x):
+        v = Variable(x)
+        return fnp.matmul(v, fnp.ones(3)) + fnp.asarray(v)[0] + 2 * fnp.sum(v)
+
+    x = fnp.arange(3.0)
+    assert f(x) == ft.jit(f)(x) == 9.0
+    assert ft.grad(f)(x).tolist() == [4.0, 3.0, 3.0]
+    with pytest.raises(TypeError, match="takes arrays"):
+        fnp.sin(Variable)  # the class is none
+
+
 def test_make_jaxpr_with_names_of_axes():
     closed = ft.make_jaxpr(lambda x: lax.psum(x, "i") / lax.axis_size("i"), (), [("i", 4)])(1.0)
     assert [e.primitive.name for e in closed.jaxpr.eqns] == ["psum", "div"]
