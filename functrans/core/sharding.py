@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from functrans.core.errors import ArgumentError, shown
-from functrans.core.mesh import DimAxes, Mesh, PartitionSpec, dims_of, spec_of
+from functrans.core.mesh import (
+    AbstractMesh,
+    DimAxes,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+    dims_of,
+    spec_of,
+)
 
 __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
 
@@ -110,9 +118,14 @@ class NamedSharding(Sharding):
     NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec('x'))
     """
 
-    def __init__(self, mesh: Mesh, spec: Any, *, memory_kind: str | None = None) -> None:
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: Any, *,
+                 memory_kind: str | None = None) -> None:
+        if isinstance(mesh, AbstractMesh):  # of the scope, as get_abstract_mesh() tells it
+            scope = current_mesh()
+            mesh = scope if scope is not None and scope.abstract_mesh == mesh else mesh
         if not isinstance(mesh, Mesh):
             raise ArgumentError(f"NamedSharding: the mesh is {shown(mesh)}.",
+                                why="it has devices, or is the abstract one of the scope.",
                                 fix='NamedSharding(ft.make_mesh((4,), ("x",)), P("x"))')
         if not isinstance(spec, PartitionSpec):
             raise ArgumentError(f"NamedSharding: the spec is {shown(spec)}.",
