@@ -11,6 +11,7 @@ from flax import serialization
 from flax.training.train_state import TrainState
 
 LIBRARIES = ["flax"]
+MISSING = "checkpoints by orbax, which is for JAX alone"
 KEYS = jax.random.split(jax.random.key(0), 4)
 X = jax.random.normal(KEYS[0], (64, 16))
 Y = jnp.argmax(X @ jax.random.normal(KEYS[1], (16, 4)), axis=1)

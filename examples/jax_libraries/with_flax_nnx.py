@@ -7,6 +7,7 @@ import optax
 from flax import nnx
 
 LIBRARIES = ["flax"]
+MISSING = "variables that are references or types of hijax, which are options of NNX"
 KEYS = jax.random.split(jax.random.key(0), 4)
 X = jax.random.normal(KEYS[0], (64, 16))
 Y = jnp.argmax(X @ jax.random.normal(KEYS[1], (16, 4)), axis=1)

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import optax
 
 LIBRARIES = ["dm-haiku"]
+MISSING = """`jaxpr_info`, which asks equations for JAX's name stacks, generators of one's own, and
+keys of `rbg`"""
 KEYS = jax.random.split(jax.random.key(0), 4)
 X = jax.random.normal(KEYS[0], (64, 16))
 Y = jnp.argmax(X @ jax.random.normal(KEYS[1], (16, 4)), axis=1)
