@@ -61,7 +61,7 @@ class Collective(Primitive, abstract=True):
         return iter(())
 
 
-class Reduction(Collective, abstract=True):
+class CollectiveReduction(Collective, abstract=True):
     """All elements of named axes combined into one, which all of them get."""
 
     op: ClassVar[ReduceOp]
@@ -80,7 +80,7 @@ class Reduction(Collective, abstract=True):
         return self.bind(out, axis_name=rest) if rest else out
 
 
-class Psum(Reduction):
+class Psum(CollectiveReduction):
     """The sum of x over a named axis, or several."""
 
     op = "sum"
@@ -99,7 +99,7 @@ class Psum(Reduction):
         return self.rest(out, axis, axis_name), None
 
 
-class Extremum(Reduction, abstract=True):
+class CollectiveExtremum(CollectiveReduction, abstract=True):
     """The largest or smallest element; the derivative is shared by all that are equal to it."""
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis_name: Any = (),
@@ -118,13 +118,13 @@ class Extremum(Reduction, abstract=True):
         return self.rest(x if at is None else reduce(x, (at,)), axis, axis_name), None
 
 
-class Pmax(Extremum):
+class Pmax(CollectiveExtremum):
     """The largest x over a named axis, elementwise."""
 
     op = "max"
 
 
-class Pmin(Extremum):
+class Pmin(CollectiveExtremum):
     """The smallest x over a named axis, elementwise."""
 
     op = "min"

@@ -15,7 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any, Final
 
 from functrans.as_jax.errors import missing_module, missing_name
-from functrans.as_jax.table import ABSENT, Module
+from functrans.as_jax.table import ABSENT, ModuleEntry
 
 __all__ = ["JaxFinder", "JaxModule", "is_jax"]
 
@@ -30,7 +30,7 @@ def is_jax(name: str) -> bool:
 class JaxModule(ModuleType):
     """A module of JAX, whose names are looked up in the table when they are first used."""
 
-    def __init__(self, name: str, entry: Module, finder: JaxFinder) -> None:
+    def __init__(self, name: str, entry: ModuleEntry, finder: JaxFinder) -> None:
         super().__init__(name, f"{name}, answered by functrans.")
         self._entry = entry
         self._finder = finder
@@ -74,8 +74,8 @@ def _imports(frame: FrameType) -> bool:
     return at >= 0 and frame.f_code.co_code[at] == _IMPORT_FROM
 
 
-class _Loader(Loader):
-    def __init__(self, entry: Module, finder: JaxFinder) -> None:
+class _TableLoader(Loader):
+    def __init__(self, entry: ModuleEntry, finder: JaxFinder) -> None:
         self._entry = entry
         self._finder = finder
 
@@ -102,7 +102,7 @@ class _JaxDistribution(Distribution):
 class JaxFinder(DistributionFinder):
     """Finds the modules of a table, and the distributions that libraries ask the version of."""
 
-    def __init__(self, table: Mapping[str, Module], version: str) -> None:
+    def __init__(self, table: Mapping[str, ModuleEntry], version: str) -> None:
         self.table = table
         self._version = version
         self._names = {source: name for name, entry in reversed([*table.items()])
@@ -117,7 +117,7 @@ class JaxFinder(DistributionFinder):
             parent, _, name = fullname.rpartition(".")
             above = self.table.get(parent)
             raise missing_module(fullname, above.why_absent(name) if above else "")
-        return ModuleSpec(fullname, _Loader(entry, self), origin="functrans.as_jax",
+        return ModuleSpec(fullname, _TableLoader(entry, self), origin="functrans.as_jax",
                           is_package=True)
 
     def find_distributions(self, context: Any = None) -> Iterable[Distribution]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from functrans.core.foreign_names import FUNCTIONS, MODULE_NAMES
 
-__all__ = ["ABSENT", "Module", "load"]
+__all__ = ["ABSENT", "ModuleEntry", "load"]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 ABSENT: Final = object()
@@ -22,7 +22,7 @@ def _nothing() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class Module:
+class ModuleEntry:
     """What stands for one module of JAX.
 
     `sources` are modules of functrans of which all public names are its own, in the order in which

@@ -26,7 +26,7 @@ __all__ = [
     "Connection",
     "Engine",
     "Group",
-    "Member",
+    "MeshMember",
     "ReduceOp",
     "acting_as",
     "current_member",
@@ -102,7 +102,7 @@ class Group(ABC):
         """Return once all members are here."""
 
 
-class Member(ABC):
+class MeshMember(ABC):
     """One rank of a mesh while it runs a program."""
 
     mesh: Mesh
@@ -131,7 +131,7 @@ class Connection(ABC):
     mesh: Mesh
 
     @abstractmethod
-    def run(self, program: Callable[[Member], R]) -> list[R]:
+    def run(self, program: Callable[[MeshMember], R]) -> list[R]:
         """What a program returns on each device of this process, in the order of their ranks.
 
         Each runs on a thread of its own within `acting_as`. Where one raises, all others are woken,
@@ -154,7 +154,7 @@ class Engine(ABC):
 
 
 class _Here(threading.local):
-    member: Member | None = None
+    member: MeshMember | None = None
 
 
 _here: Final = _Here()
@@ -163,7 +163,7 @@ _here: Final = _Here()
 class acting_as:  # a context manager
     """Context manager: collectives of this thread are those of a member."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: MeshMember) -> None:
         self._member = member
 
     def __enter__(self) -> None:
@@ -174,7 +174,7 @@ class acting_as:  # a context manager
         _here.member = self._outer
 
 
-def current_member(axes: Sequence[Any], what: str) -> Member:
+def current_member(axes: Sequence[Any], what: str) -> MeshMember:
     """The rank that this thread runs; raises AxisNameError where its mesh has not these axes."""
     member = _here.member
     if member is None or not all(a in member.mesh.shape for a in axes):

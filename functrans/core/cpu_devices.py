@@ -17,7 +17,7 @@ def cpu_device_count() -> int:
     return _count[0]
 
 
-class _Setting:
+class _DeviceCount:
     """What holds from now on, and until the end of a `with` block where it is one's."""
 
     def __init__(self, count: int) -> None:
@@ -31,7 +31,7 @@ class _Setting:
         _count[0] = self._before
 
 
-def cpu_devices(count: int) -> _Setting:
+def cpu_devices(count: int) -> _DeviceCount:
     """Let the CPU stand for so many devices, on which programs run in threads of their own.
 
     Meshes of them show on any machine how a program of several devices behaves. It holds from now
@@ -45,4 +45,4 @@ def cpu_devices(count: int) -> _Setting:
     """
     if not isinstance(count, int) or not 1 <= count <= MOST:
         raise ArgumentError(f"the CPU stands for 1 to {MOST} devices, not {count!r}.", where=HERE)
-    return _Setting(count)
+    return _DeviceCount(count)

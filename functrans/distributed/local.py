@@ -27,7 +27,7 @@ from functrans.core.communicator import (
     Connection,
     Engine,
     Group,
-    Member,
+    MeshMember,
     ReduceOp,
     acting_as,
 )
@@ -93,7 +93,7 @@ def _whole(met: bool) -> None:
         raise Broken
 
 
-class ThreadsMember(Member):
+class ThreadsMember(MeshMember):
     def __init__(self, crew: _Crew, rank: int) -> None:
         self.mesh = crew.mesh
         self.rank = rank
@@ -196,14 +196,14 @@ class ThreadsConnection(Connection):
         self._idle: list[_Crew] = []
         _connections.add(self)
 
-    def run(self, program: Callable[[Member], R]) -> list[R]:
+    def run(self, program: Callable[[MeshMember], R]) -> list[R]:
         try:
             crew = self._idle.pop()
         except IndexError:
             crew = _Crew(self.mesh)
-        run = _Run(crew, program)
+        run = _MeshRun(crew, program)
         for rank, worker in enumerate(crew.workers, start=1):
-            worker.jobs.put(_Job(run, rank, copy_context()))
+            worker.jobs.put(_DeviceJob(run, rank, copy_context()))
         run.on_device(0)
         run.done.acquire()
         crew.reset()
@@ -213,12 +213,12 @@ class ThreadsConnection(Connection):
         return run.results
 
 
-class _Job:
+class _DeviceJob:
     """The part of a run that one worker does."""
 
     __slots__ = ("context", "rank", "run")
 
-    def __init__(self, run: _Run, rank: int, context: Context) -> None:
+    def __init__(self, run: _MeshRun, rank: int, context: Context) -> None:
         self.run, self.rank, self.context = run, rank, context
 
     def __call__(self) -> None:
@@ -230,10 +230,10 @@ class _Job:
             set_context_token(token)
 
 
-class _Run:
+class _MeshRun:
     """One program on all devices."""
 
-    def __init__(self, crew: _Crew, program: Callable[[Member], Any]) -> None:
+    def __init__(self, crew: _Crew, program: Callable[[MeshMember], Any]) -> None:
         self.crew = crew
         self.program = program
         size = len(crew.members)

@@ -9,7 +9,7 @@ from typing import Any
 
 from functrans.core.errors import ArgumentError, public, shown
 from functrans.inspect.explain import lowered_of, report_of
-from functrans.inspect.graph import Drawn, Group, Node, graph_of_report
+from functrans.inspect.graph import Drawn, DrawnGroup, Node, graph_of_report
 from functrans.inspect.layout import Box, Placed, place
 from functrans.typing import PyTree
 
@@ -76,7 +76,7 @@ def _svg(drawn: Drawn) -> str:
             f"{''.join(shapes)}</svg>")
 
 
-def _inside(group: Group) -> Placed:
+def _inside(group: DrawnGroup) -> Placed:
     boxes = [Box(_text_width(n), NODE) for n in group.nodes]
     return place(boxes, group.edges, gap=16.0)
 
@@ -85,7 +85,7 @@ def _text_width(node: Node) -> float:
     return CHARACTER * (len(node.label) + (len(node.type) + 1) * 0.9) + 16
 
 
-def _box(group: Group, placed: Placed) -> Box:
+def _box(group: DrawnGroup, placed: Placed) -> Box:
     title = CHARACTER * max(len(group.title) * 1.1, len(group.subtitle) * 0.85) + 2 * PAD
     if not group.nodes:
         return Box(title, HEAD + 4)
@@ -93,7 +93,7 @@ def _box(group: Group, placed: Placed) -> Box:
     return Box(max(title, placed.width + 2 * PAD), placed.height + head + 2 * PAD)
 
 
-def _group(group: Group, placed: Placed, box: Box, at: tuple[float, float]) -> str:
+def _group(group: DrawnGroup, placed: Placed, box: Box, at: tuple[float, float]) -> str:
     x, y = at
     fill, stroke = COLOURS[group.kind]
     round_ = 19 if not group.nodes else 9

@@ -10,7 +10,7 @@ from functrans.core.jaxpr import Atom, Equation, Var, jaxpr_parts
 from functrans.lowering.report import Report, line_of
 from functrans.primitives.elementwise import Elementwise
 
-__all__ = ["Drawn", "Group", "Node", "graph_of_report"]
+__all__ = ["Drawn", "DrawnGroup", "Node", "graph_of_report"]
 
 LONGEST_CHAIN = 3
 """Elementwise operations one after another that are drawn each; of more, only how many."""
@@ -31,7 +31,7 @@ class Node:
 
 
 @dataclass
-class Group:
+class DrawnGroup:
     """The box of a kernel, an input or an output: nodes and the edges among them."""
 
     title: str
@@ -45,7 +45,7 @@ class Group:
 class Drawn:
     """Groups in an order in which values flow, and edges with the type of what flows."""
 
-    groups: list[Group]
+    groups: list[DrawnGroup]
     edges: dict[tuple[int, int], list[str]]
 
 
@@ -54,7 +54,7 @@ class _Grapher:
         self.report = report
         self.jaxpr = report.simplified
         self.texts = jaxpr_parts(self.jaxpr)[1]
-        self.groups: list[Group] = []
+        self.groups: list[DrawnGroup] = []
         self.edges: dict[tuple[int, int], list[str]] = {}
         self.home: dict[Atom, int] = {}  # the group that gives a value
 
@@ -65,7 +65,7 @@ class _Grapher:
         if drawn:
             for v in inputs:
                 name = self.report.inputs[self.jaxpr.invars.index(v)]
-                self.add(Group(name, str(v.aval), "input"), [v])
+                self.add(DrawnGroup(name, str(v.aval), "input"), [v])
         groups = self.kernels()
         nodes = [self.nodes(members) for _, _, members in groups]
         single = sum(len(n) for n, _ in nodes) > MOST_NODES
@@ -77,7 +77,7 @@ class _Grapher:
                 subtitle += f"{', ' if subtitle else ''}{extern} argument{'s' * (extern > 1)}"
             if single:
                 found, edges = [self.counted(members)], []
-            self.add(Group(title, subtitle, "kernel" if title else "alone", found, edges),
+            self.add(DrawnGroup(title, subtitle, "kernel" if title else "alone", found, edges),
                      [v for k in members for v in self.jaxpr.eqns[k].outvars])
         first = len(self.groups) - len(groups)
         for g, (_, _, members) in enumerate(groups, first):
@@ -85,11 +85,11 @@ class _Grapher:
                 for value in self.jaxpr.eqns[k].invars:
                     self.connect(value, g)
         for k, result in enumerate(self.jaxpr.outvars):
-            self.groups.append(Group(f"result {k}", str(result.aval), "output"))
+            self.groups.append(DrawnGroup(f"result {k}", str(result.aval), "output"))
             self.connect(result, len(self.groups) - 1)
         return Drawn(self.groups, self.edges)
 
-    def add(self, group: Group, values: Sequence[Var]) -> None:
+    def add(self, group: DrawnGroup, values: Sequence[Var]) -> None:
         for v in values:
             self.home.setdefault(v, len(self.groups))
         self.groups.append(group)

@@ -35,7 +35,7 @@ OptState: TypeAlias = PyTree
 """The state of a transformation: what its `init` returned, or its last `update`."""
 
 
-class Update(Protocol):
+class UpdateFunction(Protocol):
     """What turns updates into others of the same structure."""
 
     def __call__(self, updates: T, state: OptState, params: PyTree = None,
@@ -56,7 +56,7 @@ class GradientTransformation(NamedTuple):
     """
 
     init: Callable[[PyTree], OptState]
-    update: Update
+    update: UpdateFunction
 
 
 class EmptyState(NamedTuple):

@@ -132,10 +132,11 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
     >>> ft.make_jaxpr(ft.numpy.sin)(ft.ShapeDtypeStruct((3,), "float32"))
     { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
     """
-    return jaxpr_maker(fun, static_argnums, return_shape)
+    return jaxpr_maker(fun, static_argnums, axis_env, return_shape)
 
 
 def jaxpr_maker(fun: Callable[..., Any], static_argnums: int | Sequence[int],
+                axis_env: Sequence[tuple[Any, int]] | None,
                 return_shape: bool, keeps_arrays: bool = False) -> Callable[..., Any]:
     """The same; with `keeps_arrays` scalar arrays that `fun` closes over are constants, as in JAX,
     so that a known one and a traced one make the same program."""

@@ -17,7 +17,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
 from functrans.lowering.passes.convex import in_place_of, is_convex
 from functrans.lowering.passes.lane_classes import classes_of_lanes
-from functrans.lowering.passes.lanes import LaneProgram, Layout, is_region
+from functrans.lowering.passes.lanes import LaneLayout, LaneProgram, is_region
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.while_loop import while_p
@@ -166,7 +166,7 @@ class _Region:
                           *zip(loop.outvars, program.outputs, strict=True)):
             self.dims[v] = self._dims_of(layout)
 
-    def _dims_of(self, layout: Layout) -> dict[int, int]:
+    def _dims_of(self, layout: LaneLayout) -> dict[int, int]:
         return {a: k for k, a in enumerate(layout.axes) if a is not None and a in self.axes}
 
     def grown(self, before: bool, after: bool) -> set[Equation]:

@@ -43,8 +43,16 @@ from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.shape import reshape_p, rev_p, slice_p
 
-__all__ = ["IN_VECTORS", "LaneLimits", "LaneProgram", "Layout", "is_read_in_place", "is_region",
-           "lane_program", "lane_program_or_reason"]
+__all__ = [
+    "IN_VECTORS",
+    "LaneLayout",
+    "LaneLimits",
+    "LaneProgram",
+    "is_read_in_place",
+    "is_region",
+    "lane_program",
+    "lane_program_or_reason",
+]
 
 UPDATES: Final = (*SCATTERS, dynamic_update_slice_p)
 IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_n_p, reshape_p,
@@ -92,27 +100,27 @@ class LaneProgram:
     sizes: tuple[int, ...]
     body: Jaxpr
     operands: tuple[Var, ...]
-    inputs: tuple[Layout, ...]
-    outputs: tuple[Layout, ...]
+    inputs: tuple[LaneLayout, ...]
+    outputs: tuple[LaneLayout, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class LaneLayout:
     """The axis of lanes that each dimension of a value is, if it is one; those that are `kept`."""
 
     axes: tuple[int | None, ...]
     kept: frozenset[int] = frozenset()
 
-    def mapped(self, axis: int) -> Layout:
+    def mapped(self, axis: int) -> LaneLayout:
         """The layout with a dimension in front that is an axis of lanes."""
-        return Layout((axis, *self.axes), frozenset(k + 1 for k in self.kept))
+        return LaneLayout((axis, *self.axes), frozenset(k + 1 for k in self.kept))
 
-    def split(self, dim: int, axis: int) -> Layout:
+    def split(self, dim: int, axis: int) -> LaneLayout:
         """The layout where a dimension of the body is an axis of lanes, too."""
         at = [k for k, a in enumerate(self.axes) if a is None or k in self.kept][dim]
         axes = list(self.axes)
         axes[at] = axis
-        return Layout(tuple(axes), self.kept | {at})
+        return LaneLayout(tuple(axes), self.kept | {at})
 
 
 def lane_program(eqn: Equation, limits: LaneLimits = IN_VECTORS) -> LaneProgram | None:
@@ -236,8 +244,8 @@ def _is_static(eqn: Equation) -> bool:
         _is_static(e) for body in subjaxprs(eqn) for e in body.eqns)
 
 
-def _whole(v: Atom) -> Layout:
-    return Layout((None,) * v.aval.ndim)
+def _whole(v: Atom) -> LaneLayout:
+    return LaneLayout((None,) * v.aval.ndim)
 
 
 def _without_map(program: LaneProgram) -> LaneProgram | None:
@@ -271,12 +279,12 @@ def _without_map(program: LaneProgram) -> LaneProgram | None:
                        tuple([_mapped_first(y, axis) for y in program.outputs]))
 
 
-def _mapped_first(layout: Layout, axis: int) -> Layout:
+def _mapped_first(layout: LaneLayout, axis: int) -> LaneLayout:
     """The layout where the first dimension of the body is an axis of lanes, and no longer there."""
     at = next(k for k, a in enumerate(layout.axes) if a is None or k in layout.kept)
     axes = list(layout.axes)
     axes[at] = axis
-    return Layout(tuple(axes), layout.kept)
+    return LaneLayout(tuple(axes), layout.kept)
 
 
 def _narrowed(program: LaneProgram, limits: LaneLimits) -> LaneProgram | None:
@@ -322,8 +330,8 @@ def _elements_of_step(body: Jaxpr) -> int:
     return sum(map(of, body.eqns))
 
 
-def _split(values: Sequence[Atom], layouts: Sequence[Layout], axes: frozenset[tuple[Var, int]],
-           axis: int) -> tuple[Layout, ...] | None:
+def _split(values: Sequence[Atom], layouts: Sequence[LaneLayout], axes: frozenset[tuple[Var, int]],
+           axis: int) -> tuple[LaneLayout, ...] | None:
     found = []
     for v, layout in zip(values, layouts, strict=True):
         has = [k for k in range(v.aval.ndim) if (v, k) in axes] if isinstance(v, Var) else []

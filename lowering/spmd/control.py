@@ -18,16 +18,16 @@ from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.shard_map import local_aval
 
 if TYPE_CHECKING:
-    from functrans.lowering.spmd.partition import Walk
+    from functrans.lowering.spmd.partition import PartitionWalk
 
 __all__ = ["CONTROL"]
 
-Rule = Callable[["Walk", Equation, Sequence[Local]], "list[Local] | None"]
+Rule = Callable[["PartitionWalk", Equation, Sequence[Local]], "list[Local] | None"]
 MOST_ROUNDS: Final = 6
 """How often a body is staged until its carry has the parts that it began with; then it is told."""
 
 
-def _staged(walk: Walk, jaxpr: Jaxpr, dims: Sequence[DimAxes],
+def _staged(walk: PartitionWalk, jaxpr: Jaxpr, dims: Sequence[DimAxes],
             wanted: Sequence[DimAxes | None]) -> tuple[ClosedJaxpr, list[DimAxes]]:
     """A body as a program of parts, and the parts of its results: those `wanted`, or as they come.
 
@@ -49,7 +49,7 @@ def _staged(walk: Walk, jaxpr: Jaxpr, dims: Sequence[DimAxes],
     return stage(fun, avals, name=jaxpr.name), found
 
 
-def _part(walk: Walk, aval: ShapedArray, dims: DimAxes) -> ShapedArray:
+def _part(walk: PartitionWalk, aval: ShapedArray, dims: DimAxes) -> ShapedArray:
     return local_aval(aval.varying_along(frozenset()), dims, walk.mesh)
 
 
@@ -63,7 +63,7 @@ def _joined(a: DimAxes, b: DimAxes) -> DimAxes:
     return tuple(dims) if len(set(used)) == len(used) else ((),) * len(dims)
 
 
-def _scan(walk: Walk, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
+def _scan(walk: PartitionWalk, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
     params = eqn.params
     jaxpr, n_carry = params["jaxpr"], params["num_carry"]
     consts, carry, xs = counted(operands, params["num_consts"], n_carry)
@@ -90,7 +90,7 @@ def _scan(walk: Walk, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
     return [Local(o, d, v.aval) for o, d, v in zip(outs, out_dims, eqn.outvars, strict=True)]
 
 
-def _while(walk: Walk, eqn: Equation, operands: Sequence[Local]) -> list[Local] | None:
+def _while(walk: PartitionWalk, eqn: Equation, operands: Sequence[Local]) -> list[Local] | None:
     params = eqn.params
     if params.get("record") is not None:  # what it records has a size that the run decides
         return None
@@ -118,7 +118,7 @@ def _while(walk: Walk, eqn: Equation, operands: Sequence[Local]) -> list[Local] 
     return [Local(o, d, v.aval) for o, d, v in zip(outs, dims, eqn.outvars, strict=True)]
 
 
-def _cond(walk: Walk, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
+def _cond(walk: PartitionWalk, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
     index, *rest = operands
     branches = eqn.params["branches"]
     dims = [x.dims for x in rest]

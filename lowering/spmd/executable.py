@@ -11,7 +11,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase, group_table, set_groups, wrap
 from functrans.core.axes import axis_names
-from functrans.core.communicator import OPS, TYPES, Broken, Connection, Member, key_of
+from functrans.core.communicator import OPS, TYPES, Broken, Connection, MeshMember, key_of
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.sharding import sharding_on
@@ -50,14 +50,14 @@ class MeshProgram:
                              for r in mesh.local_ranks]
         self._places = {r: k for k, r in enumerate(mesh.local_ranks)}
         self._axes = {key_of(axes): axes for axes in _axes_of(parts.jaxpr)}
-        self._tables: WeakKeyDictionary[Member, Any] = WeakKeyDictionary()
+        self._tables: WeakKeyDictionary[MeshMember, Any] = WeakKeyDictionary()
         self._connection: Connection = engine_for(mesh).connect(mesh)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         parts = [self._parts(x, s, t) for x, s, t in
                  zip(arrays, self._in_shardings, self._in_types, strict=True)]
 
-        def program(member: Member) -> list[Any]:
+        def program(member: MeshMember) -> list[Any]:
             k = self._places[member.rank]
             step = partial(_step, member, self._axes)  # the runtime borrows it
             set_groups(self._groups_of(member), step, Broken)
@@ -70,7 +70,7 @@ class MeshProgram:
         return [in_shards(sharding, shape, dtype, [_array(outs[i]) for outs in found], weak)
                 for i, (sharding, shape, dtype, weak) in enumerate(self._results)]
 
-    def _groups_of(self, member: Member) -> Any:
+    def _groups_of(self, member: MeshMember) -> Any:
         """The groups that collectives of the compiled program ask the runtime for."""
         table = self._tables.get(member)
         if table is None:
@@ -98,7 +98,7 @@ def _axes_of(jaxpr: Jaxpr) -> Iterator[tuple[str, ...]]:
             yield from _axes_of(body)
 
 
-def _step(member: Member, axes: Mapping[int, tuple[str, ...]], kind: int, key: int, op: int,
+def _step(member: MeshMember, axes: Mapping[int, tuple[str, ...]], kind: int, key: int, op: int,
           code: int, x: Any, out: Any, pairs: Sequence[tuple[int, int]]) -> None:
     """A collective of a compiled program, by the group of an engine; buffers come as bytes."""
     group = member.group(axes[key])

@@ -66,7 +66,7 @@ def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partition
     count = len(mesh.axis_names)
 
     def fun(*args: Any) -> list[Any]:
-        walk = Walk(mesh, dict(zip(mesh.axis_names, args[:count], strict=True)), notes)
+        walk = PartitionWalk(mesh, dict(zip(mesh.axis_names, args[:count], strict=True)), notes)
         operands = [Local(x, d, a) for x, d, a in
                     zip(args[count:], in_dims, jaxpr.in_avals, strict=True)]
         outs = walk.run(jaxpr, operands)
@@ -94,7 +94,7 @@ def substituted(aval: ShapedArray, sizes: Mapping[str, Any]) -> ShapedArray:
     return aval.with_shape(tuple([substitute(n, sizes) for n in aval.shape]))
 
 
-class Walk(Placement):
+class PartitionWalk(Placement):
     """Applies a program to parts, in the program that is being staged."""
 
     def run(self, jaxpr: Jaxpr, operands: Sequence[Local]) -> list[Local]:
@@ -196,7 +196,7 @@ class Walk(Placement):
         return self.place(x, tuple(dims))
 
 
-class _Manual(Walk):
+class _Manual(PartitionWalk):
     """Applies the body of a shard_map: values are parts already, collectives are its own."""
 
     def apply(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:

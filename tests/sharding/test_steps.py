@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.core.communicator import Member
+from functrans.core.communicator import MeshMember
 from functrans.distributed.local import ThreadsMember
 from functrans.sharding import P
 from tests.sharding.meshes import mesh_of
@@ -29,7 +29,7 @@ def everything(x):
 @pytest.mark.parametrize("engine", ["runtime", "python"])
 def test_every_kind_of_step(engine, dtype, monkeypatch):
     if engine == "python":
-        monkeypatch.setattr(ThreadsMember, "step_group", Member.step_group)
+        monkeypatch.setattr(ThreadsMember, "step_group", MeshMember.step_group)
     x = fnp.asarray(np.random.default_rng(0).integers(-3, 4, (4, 2, 8))).astype(dtype)
     f = ft.jit(ft.shard_map(lambda v: everything(v[0])[None], mesh_of(4), P("a"), P("a")))
     expected = ft.vmap(everything, axis_name="a")(x)
@@ -42,7 +42,7 @@ def test_every_kind_of_step(engine, dtype, monkeypatch):
 
 
 def test_an_error_in_a_group_of_python_comes_through(monkeypatch):
-    monkeypatch.setattr(ThreadsMember, "step_group", Member.step_group)
+    monkeypatch.setattr(ThreadsMember, "step_group", MeshMember.step_group)
     mesh = mesh_of(2)
 
     def fail(i):

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.core.errors import CustomRuleError, NonArrayError
+from functrans.core.errors import CustomRuleError, LeakedTracerError, NonArrayError
 
 
 def test_custom_gradient_uses_what_it_closes_over():

@@ -10,11 +10,11 @@ from functrans.core.errors import BackendError
 from functrans.device import Device, devices
 from functrans.environment import default_backend, device_count, process_index
 
-__all__ = ["Backend", "backends", "get_backend", "get_default_device", "known_backends"]
+__all__ = ["PlatformBackend", "backends", "get_backend", "get_default_device", "known_backends"]
 
 
 @dataclass(frozen=True)
-class Backend:
+class PlatformBackend:
     """A platform, "cpu" or "gpu", and its devices."""
 
     platform: str
@@ -37,12 +37,12 @@ class Backend:
         return process_index()
 
 
-def get_backend(platform: str | None = None) -> Backend:
+def get_backend(platform: str | None = None) -> PlatformBackend:
     """The platform by a name, or the default one."""
-    return Backend(platform or default_backend())
+    return PlatformBackend(platform or default_backend())
 
 
-def backends() -> dict[str, Backend]:
+def backends() -> dict[str, PlatformBackend]:
     """The platforms of this machine."""
     return dict(known_backends)
 
@@ -61,13 +61,13 @@ def jax_devices(backend: str | None = None) -> list[Device]:
                            why=error.why, fix=error.fix) from None
 
 
-class _Known(Mapping[str, Backend]):
+class _Known(Mapping[str, PlatformBackend]):
     """The platforms of this machine, found when they are asked for."""
 
-    def _found(self) -> dict[str, Backend]:
-        return {name: Backend(name) for name in ("cpu", default_backend())}
+    def _found(self) -> dict[str, PlatformBackend]:
+        return {name: PlatformBackend(name) for name in ("cpu", default_backend())}
 
-    def __getitem__(self, name: str) -> Backend:
+    def __getitem__(self, name: str) -> PlatformBackend:
         return self._found()[name]
 
     def __iter__(self) -> Iterator[str]:

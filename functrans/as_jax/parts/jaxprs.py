@@ -14,7 +14,8 @@ from functrans.transforms.staged import jaxpr_maker
 __all__ = ["make_jaxpr"]
 
 
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[Any, int]] | None = None, *,
                return_shape: bool = False) -> Callable[..., Any]:
     """`functrans.make_jaxpr`; scalar arrays that `fun` closes over are constants."""
-    return jaxpr_maker(fun, static_argnums, return_shape, keeps_arrays=True)
+    return jaxpr_maker(fun, static_argnums, axis_env, return_shape, keeps_arrays=True)

@@ -16,11 +16,11 @@ from functrans.as_jax.regions import (
     sharding,
     top_level,
 )
-from functrans.as_jax.table import Module
+from functrans.as_jax.table import ModuleEntry
 
 __all__ = ["TABLE"]
 
-TABLE: Final[Mapping[str, Module]] = MappingProxyType({
+TABLE: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     **top_level.MODULES, **scientific.MODULES, **programs.MODULES, **extending.MODULES,
     **sharding.MODULES, **experimental.MODULES, **libraries.MODULES, **private.MODULES})
 """Every module that `import` finds while functrans answers for JAX."""

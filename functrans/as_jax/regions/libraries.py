@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from functrans.as_jax.table import Module
+from functrans.as_jax.table import ModuleEntry
 
 __all__ = ["MODULES"]
 
-MODULES: Final[Mapping[str, Module]] = MappingProxyType({
-    "jax.example_libraries": Module(),
-    "jax.example_libraries.optimizers": Module(("functrans.as_jax.parts.optimizers",)),
-    "jax.example_libraries.stax": Module(("functrans.as_jax.parts.stax",)),
+MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
+    "jax.example_libraries": ModuleEntry(),
+    "jax.example_libraries.optimizers": ModuleEntry(("functrans.as_jax.parts.optimizers",)),
+    "jax.example_libraries.stax": ModuleEntry(("functrans.as_jax.parts.stax",)),
 })

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from functrans.as_jax.table import Module
+from functrans.as_jax.table import ModuleEntry
 
 __all__ = ["MODULES"]
 
@@ -15,12 +15,12 @@ _SAME: Final = ("ad_checkpoint", "custom_batching", "custom_derivatives", "debug
                 "tree", "tree_util", "typing")
 _PARTS: Final = "functrans.as_jax.parts"
 
-MODULES: Final[Mapping[str, Module]] = MappingProxyType({
-    **{f"jax.{name}": Module((f"functrans.{name}",)) for name in _SAME},
-    "jax.dtypes": Module(("functrans.dtypes",), {"bfloat16": "ml_dtypes:bfloat16"}),
-    "jax.test_util": Module((f"{_PARTS}.test_util",), hidden=frozenset({"EPS", "test_util"})),
-    "jax.api_util": Module((f"{_PARTS}.api_util",)),
-    "jax.core": Module(("functrans.core",), {
+MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
+    **{f"jax.{name}": ModuleEntry((f"functrans.{name}",)) for name in _SAME},
+    "jax.dtypes": ModuleEntry(("functrans.dtypes",), {"bfloat16": "ml_dtypes:bfloat16"}),
+    "jax.test_util": ModuleEntry((f"{_PARTS}.test_util",), hidden=frozenset({"EPS", "test_util"})),
+    "jax.api_util": ModuleEntry((f"{_PARTS}.api_util",)),
+    "jax.core": ModuleEntry(("functrans.core",), {
         "DropVar": f"{_PARTS}.stand_ins:DropVar",
         "find_top_trace": "functrans.extend.core:find_top_trace",
         "get_opaque_trace_state": "functrans.extend.core:get_opaque_trace_state"}),

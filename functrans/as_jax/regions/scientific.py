@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from functrans.as_jax.parts import placed
-from functrans.as_jax.table import Module
+from functrans.as_jax.table import ModuleEntry
 
 __all__ = ["MODULES"]
 
@@ -25,10 +25,10 @@ _SAME: Final = (
 )
 """Modules that have JAX's names under JAX's names."""
 
-MODULES: Final[Mapping[str, Module]] = MappingProxyType({
-    **{f"jax.{name}": Module((f"functrans.{name}",)) for name in _SAME},
-    "jax.numpy": Module(("functrans.numpy",), wraps=placed.NUMPY),
-    "jax.lax": Module(("functrans.lax",), wraps=placed.LAX),
-    "jax.lax.linalg": Module(("functrans.lax.linalg",)),
-    "jax.random": Module(("functrans.random",), wraps=placed.RANDOM),
+MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
+    **{f"jax.{name}": ModuleEntry((f"functrans.{name}",)) for name in _SAME},
+    "jax.numpy": ModuleEntry(("functrans.numpy",), wraps=placed.NUMPY),
+    "jax.lax": ModuleEntry(("functrans.lax",), wraps=placed.LAX),
+    "jax.lax.linalg": ModuleEntry(("functrans.lax.linalg",)),
+    "jax.random": ModuleEntry(("functrans.random",), wraps=placed.RANDOM),
 })

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from functrans.as_jax.table import Module
+from functrans.as_jax.table import ModuleEntry
 
 __all__ = ["MODULES", "VERSION", "VERSION_INFO"]
 
@@ -27,8 +27,8 @@ _OURS: Final = frozenset({
     "sparse", "stop_gradient", "third_parties", "transforms", "weights", "callbacks",
     "lowering", "missing_attribute", "publish"})
 
-MODULES: Final[Mapping[str, Module]] = MappingProxyType({
-    "jax": Module(
+MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
+    "jax": ModuleEntry(
         ("functrans",), {
             "__version__": f"{_HERE}:VERSION", "__version_info__": f"{_HERE}:VERSION_INFO",
             "jit": "functrans.as_jax.parts.compiled:jit",
@@ -47,10 +47,10 @@ MODULES: Final[Mapping[str, Module]] = MappingProxyType({
             "copy_to_host_async": f"{_SETTINGS}:copy_to_host_async",
             "pmap": "functrans.as_jax.parts.pmap:pmap"},
         hidden=_OURS),
-    "jax.version": Module((), {"__version__": f"{_HERE}:VERSION",
+    "jax.version": ModuleEntry((), {"__version__": f"{_HERE}:VERSION",
                                "__version_info__": f"{_HERE}:VERSION_INFO"}),
-    "jax.lib": Module((), {"__version__": f"{_HERE}:VERSION"}),
-    "jax.monitoring": Module(("functrans.as_jax.parts.monitoring",)),
-    "jaxlib": Module((), {"__version__": f"{_HERE}:VERSION"}),
-    "jaxlib.version": Module((), {"__version__": f"{_HERE}:VERSION"}),
+    "jax.lib": ModuleEntry((), {"__version__": f"{_HERE}:VERSION"}),
+    "jax.monitoring": ModuleEntry(("functrans.as_jax.parts.monitoring",)),
+    "jaxlib": ModuleEntry((), {"__version__": f"{_HERE}:VERSION"}),
+    "jaxlib.version": ModuleEntry((), {"__version__": f"{_HERE}:VERSION"}),
 })

@@ -43,7 +43,7 @@ from functrans.lowering.loops.tensor import (
     Tensor,
     WhileLoop,
 )
-from functrans.lowering.passes.lanes import Layout
+from functrans.lowering.passes.lanes import LaneLayout
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.rules.graph import Graph, graph_of
 from functrans.lowering.rules.lanes import CALLS_OF_LANES, LaneLoop
@@ -159,7 +159,7 @@ class _KernelWriter(LaneArrays):
             f"a vector of {self.lanes} lanes"
         return f"one kernel of {lanes} lanes, {wide} at once; threads take blocks of them"
 
-    def _in_memory(self, t: Tensor, layout: Layout) -> InMemory:
+    def _in_memory(self, t: Tensor, layout: LaneLayout) -> InMemory:
         return InMemory(t, [None if a is None else self.axes[a] for a in layout.axes], layout.kept)
 
     # --- programs

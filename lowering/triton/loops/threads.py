@@ -24,7 +24,7 @@ from functrans.lowering.loops.lane_values import (
     elements_of,
 )
 from functrans.lowering.loops.tensor import Branch, Call, ScanLoop, Stored, Tensor, WhileLoop
-from functrans.lowering.passes.lanes import LaneProgram, Layout, lane_program_or_reason
+from functrans.lowering.passes.lanes import LaneLayout, LaneProgram, lane_program_or_reason
 from functrans.lowering.rules.graph import graph_of, live_items
 from functrans.lowering.rules.lanes import CALLS_OF_LANES, LaneLoop
 from functrans.lowering.rules.memory import memory
@@ -141,7 +141,7 @@ class _ThreadsWriter:
         self._write_results(outs, goals)
         return self._kernel()
 
-    def _result(self, t: Tensor, layout: Layout, out: Atom) -> Written:
+    def _result(self, t: Tensor, layout: LaneLayout, out: Atom) -> Written:
         """A result of the lane, which it may have in another shape."""
         there = InMemory(t, self._places(layout), layout.kept)
         own = tuple([n if a is None else 1 for k, (n, a) in enumerate(
@@ -150,7 +150,7 @@ class _ThreadsWriter:
         return Written(t, there.place if shape == own else lambda index: there.place(
             unflatten(flatten(index, shape), own)), None)
 
-    def _places(self, layout: Layout) -> list[Index | None]:
+    def _places(self, layout: LaneLayout) -> list[Index | None]:
         return [None if a is None else Index.of(self.axes[a]) for a in layout.axes]
 
     def _from_far_to_near(self) -> list[int]:
