@@ -9,10 +9,12 @@ __all__ = ["SPECIAL", "alternative"]
 
 # ufuncs of scipy.special that functrans.scipy.special has
 SPECIAL: Final = frozenset({
-    "agm", "bdtr", "bdtrc", "bdtri", "beta", "betainc", "betaincc", "betainccinv", "betaincinv",
+    "agm", "airy", "airye", "bdtr", "bdtrc", "bdtri", "beta", "betainc", "betaincc",
+    "betainccinv", "betaincinv",
     "betaln", "binom", "boxcox", "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg",
     "cosm1", "cotdg", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipk", "ellipkinc",
-    "ellipkm1", "elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf", "erfc",
+    "ellipj", "ellipkm1", "elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf",
+    "erfc",
     "erfcinv", "erfcx", "erfi", "erfinv", "eval_chebyt", "eval_chebyu", "eval_gegenbauer",
     "eval_genlaguerre", "eval_hermite", "eval_hermitenorm", "eval_jacobi", "eval_laguerre",
     "eval_legendre", "exp1", "exp10", "exp2", "expi", "expit", "expm1", "expn", "exprel", "fdtr",

@@ -32,6 +32,7 @@ SPACES = ["functrans", "functrans.numpy", "functrans.numpy.linalg", "functrans.n
 # "function: parameter", or "function" for what it returns, where Any is the truth.
 ANY = {
     "jit: dynamic_shapes": "names of axes, in the structure of the argument",
+    "make_jaxpr: axis_env": "names of axes, which are any hashable values",
     "numpy.apply_along_axis: args": "of the user's function",
     "numpy.apply_along_axis: kwargs": "of the user's function",
     "numpy.finfo": "a class of ml_dtypes, which has no types",
@@ -131,6 +132,7 @@ OPEN = {
     "config.read": "the setting that its name says",
     "custom_derivatives.custom_vjp_primal_tree_values": "a tree without its markers",
     "custom_derivatives.linear_call": "what the user's function returns",
+    "custom_derivatives.zero_from_primal": "zeros in the structure of the argument",
     "eval_shape": "ShapeDtypeStructs in the structure that the user's function returns",
     "export.symbolic_args_specs": "ShapeDtypeStructs in the structure of the arguments",
     "lax.reduce_window": "arrays in the structure of the operands",

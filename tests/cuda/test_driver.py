@@ -62,7 +62,9 @@ def test_devices_and_their_properties(on_fake):
         x = ft.device_put(np.ones(3), second)
         assert x.device == second and second.memory_stats()["bytes_in_use"] == 256
         assert first.memory_stats()["bytes_in_use"] == 0
-        for name in ("gpu:2", ft.Device("gpu", 7), "tpu", "gpu:x", 3):
+        with raises(errors.ArgumentError):
+            ft.device_put(1.0, 3)
+        for name in ("gpu:2", ft.Device("gpu", 7), "tpu", "gpu:x"):
             with raises(errors.BackendError) as error:
                 ft.device_put(1.0, name)
             assert "the devices are cpu:0, gpu:0, gpu:1." in str(error), str(error)

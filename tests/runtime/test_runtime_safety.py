@@ -148,6 +148,7 @@ def test_wrong_arguments_never_crash():
         "set_trace",
         "set_internal_prefixes",
         "set_context_token",
+        "set_thread_share",
         "JitKey",
     }
     targets = [getattr(rt, n) for n in dir(rt) if not n.startswith("__") and n not in keep]
