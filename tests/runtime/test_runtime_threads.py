@@ -297,7 +297,7 @@ def test_threads_leave_a_shared_cpu_and_stay_free(tmp_path):
     work()
     assert all(os.sched_getaffinity(t) <= allowed for t in helpers())
     os.sched_setaffinity(0, allowed)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60  # other processes may have the CPUs, and helpers come late
     while any(os.sched_getaffinity(t) != allowed for t in helpers()):
         assert time.monotonic() < end, "a thread is bound for good"
         time.sleep(0.05)
