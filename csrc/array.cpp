@@ -228,13 +228,16 @@ PyArrayObject* take_data(ArrayObject* array) {
   return std::exchange(array->np, rest);
 }
 
-PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
-                      cuda::DeviceBuffer* buffer) {
-  auto* object = static_cast<DeviceArrayObject*>(PyObject_Malloc(sizeof(DeviceArrayObject)));
+namespace {
+
+// An array whose elements are elsewhere than in `np`, which it takes; null with a MemoryError.
+template <typename Object>
+Object* wrap_elsewhere(PyArrayObject* np, bool weak_type, std::uint8_t place) {
+  auto* object = static_cast<Object*>(PyObject_Malloc(sizeof(Object)));
   if (object == nullptr) {
     Py_DECREF(np);
-    release_buffer(buffer);
-    return PyErr_NoMemory();
+    PyErr_NoMemory();
+    return nullptr;
   }
   PyObject_Init(reinterpret_cast<PyObject*>(object), array_type);
   object->array.np = np;
@@ -243,23 +246,25 @@ PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
   object->array.weak_type = weak_type;
   object->array.c_contiguous = false;
   object->array.place = place;
+  return object;
+}
+
+}  // namespace
+
+PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
+                      cuda::DeviceBuffer* buffer) {
+  auto* object = wrap_elsewhere<DeviceArrayObject>(np, weak_type, place);
+  if (object == nullptr) {
+    release_buffer(buffer);
+    return nullptr;
+  }
   object->buffer = buffer;
   return reinterpret_cast<PyObject*>(object);
 }
 
 PyObject* wrap_shards(PyArrayObject* np, bool weak_type, PyObject* shards) {
-  auto* object = static_cast<ShardedArrayObject*>(PyObject_Malloc(sizeof(ShardedArrayObject)));
-  if (object == nullptr) {
-    Py_DECREF(np);
-    return PyErr_NoMemory();
-  }
-  PyObject_Init(reinterpret_cast<PyObject*>(object), array_type);
-  object->array.np = np;
-  object->array.aval = object->array.weakrefs = nullptr;
-  object->array.loop_type = kOnDevice;
-  object->array.weak_type = weak_type;
-  object->array.c_contiguous = false;
-  object->array.place = kSharded;
+  auto* object = wrap_elsewhere<ShardedArrayObject>(np, weak_type, kSharded);
+  if (object == nullptr) return nullptr;
   object->shards = Py_NewRef(shards);
   return reinterpret_cast<PyObject*>(object);
 }

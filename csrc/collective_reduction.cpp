@@ -1,0 +1,148 @@
+#include "collective_reduction.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <type_traits>
+
+namespace functrans {
+namespace {
+
+using i64 = std::int64_t;
+
+// Floats of 16 bits as float32 and back.
+float from_half(std::uint16_t bits) {
+  _Float16 x;
+  std::memcpy(&x, &bits, sizeof x);
+  return static_cast<float>(x);
+}
+std::uint16_t to_half(float value) {
+  const auto x = static_cast<_Float16>(value);
+  std::uint16_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+float from_bfloat(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float x;
+  std::memcpy(&x, &wide, sizeof x);
+  return x;
+}
+std::uint16_t to_bfloat(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40);
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+template <typename T>
+struct Plain {
+  using Stored = T;
+  using Computed = T;
+  static T load(T x) { return x; }
+  static T store(T x) { return x; }
+};
+struct Half {
+  using Stored = std::uint16_t;
+  using Computed = float;
+  static float load(Stored x) { return from_half(x); }
+  static Stored store(float x) { return to_half(x); }
+};
+struct Bfloat {
+  using Stored = std::uint16_t;
+  using Computed = float;
+  static float load(Stored x) { return from_bfloat(x); }
+  static Stored store(float x) { return to_bfloat(x); }
+};
+
+template <typename T>
+bool precedes(T a, T b) {
+  return a < b;
+}
+template <typename T>
+bool precedes(std::complex<T> a, std::complex<T> b) {
+  return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
+}
+template <typename T>
+bool is_nan(T x) {
+  return x != x;
+}
+
+template <Rendezvous::Op op, typename T>
+T combine(T a, T b) {
+  if constexpr (op == Rendezvous::kSum) {
+    if constexpr (std::is_same_v<T, bool>) return a || b;
+    else if constexpr (std::is_integral_v<T>) {
+      using U = std::make_unsigned_t<T>;  // overflow wraps
+      return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+    } else return a + b;
+  } else if constexpr (op == Rendezvous::kProduct) {
+    if constexpr (std::is_same_v<T, bool>) return a && b;
+    else if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    } else return a * b;
+  } else if constexpr (op == Rendezvous::kMax) {
+    return is_nan(a) || (!is_nan(b) && !precedes(a, b)) ? a : b;
+  } else {
+    return is_nan(a) || (!is_nan(b) && !precedes(b, a)) ? a : b;
+  }
+}
+
+template <typename Format, Rendezvous::Op op>
+void reduce(const void* const* in, int members, i64 first, i64 count, void* out) {
+  using Stored = typename Format::Stored;
+  using Computed = typename Format::Computed;
+  constexpr i64 kBlock = 512;
+  Computed sums[kBlock];
+  auto* target = static_cast<Stored*>(out);
+  for (i64 begin = 0; begin < count; begin += kBlock) {
+    const i64 n = std::min(kBlock, count - begin);
+    const auto* source = static_cast<const Stored*>(in[0]) + first + begin;
+    for (i64 i = 0; i < n; ++i) sums[i] = Format::load(source[i]);
+    for (int m = 1; m < members; ++m) {
+      source = static_cast<const Stored*>(in[m]) + first + begin;
+      for (i64 i = 0; i < n; ++i) sums[i] = combine<op, Computed>(sums[i], Format::load(source[i]));
+    }
+    for (i64 i = 0; i < n; ++i) target[begin + i] = Format::store(sums[i]);
+  }
+}
+
+template <typename Format>
+Reduce reduce_by(Rendezvous::Op op) {
+  switch (op) {
+    case Rendezvous::kMax: return reduce<Format, Rendezvous::kMax>;
+    case Rendezvous::kMin: return reduce<Format, Rendezvous::kMin>;
+    case Rendezvous::kProduct: return reduce<Format, Rendezvous::kProduct>;
+    default: return reduce<Format, Rendezvous::kSum>;
+  }
+}
+
+}  // namespace
+
+Reduce reduce_of(Rendezvous::Op op, Rendezvous::Type type) {
+  switch (type) {
+    case Rendezvous::kBool: return reduce_by<Plain<bool>>(op);
+    case Rendezvous::kInt8: return reduce_by<Plain<std::int8_t>>(op);
+    case Rendezvous::kInt16: return reduce_by<Plain<std::int16_t>>(op);
+    case Rendezvous::kInt32: return reduce_by<Plain<std::int32_t>>(op);
+    case Rendezvous::kInt64: return reduce_by<Plain<std::int64_t>>(op);
+    case Rendezvous::kUint8: return reduce_by<Plain<std::uint8_t>>(op);
+    case Rendezvous::kUint16: return reduce_by<Plain<std::uint16_t>>(op);
+    case Rendezvous::kUint32: return reduce_by<Plain<std::uint32_t>>(op);
+    case Rendezvous::kUint64: return reduce_by<Plain<std::uint64_t>>(op);
+    case Rendezvous::kFloat16: return reduce_by<Half>(op);
+    case Rendezvous::kBfloat16: return reduce_by<Bfloat>(op);
+    case Rendezvous::kFloat64: return reduce_by<Plain<double>>(op);
+    case Rendezvous::kComplex64: return reduce_by<Plain<std::complex<float>>>(op);
+    case Rendezvous::kComplex128: return reduce_by<Plain<std::complex<double>>>(op);
+    default: return reduce_by<Plain<float>>(op);
+  }
+}
+
+i64 element_size(Rendezvous::Type type) {
+  constexpr i64 kSizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  static_assert(sizeof kSizes / sizeof *kSizes == Rendezvous::kTypes);
+  return kSizes[type];
+}
+
+}  // namespace functrans

@@ -1,0 +1,34 @@
+// The collective that compiled programs call, and the groups that it finds its members in.
+#pragma once
+
+#include "common.h"
+#include "rendezvous.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace functrans {
+
+// A group of the rank that a thread runs, by the number that programs know it by.
+struct Group {
+  std::int64_t key;
+  Rendezvous* meeting;  // null where Python connects the members
+  int member;
+  int size;
+};
+
+// All groups of that rank; everything is borrowed from who runs the rank.
+struct Groups {
+  const Group* entries = nullptr;
+  std::size_t count = 0;
+  PyObject* python = nullptr;  // (kind, key, op, type, x, out, pairs) of other engines
+  PyObject* broken = nullptr;  // the class of the error of a meeting that was broken up
+};
+
+// From now on those of this thread.
+void set_groups_of_thread(const Groups& groups);
+
+// Lets programs find `collective` among the library functions.
+void register_collective();
+
+}  // namespace functrans
