@@ -8,7 +8,7 @@ share, and computes the results in float64 that every row is compared with befor
 libraries are measured in the same interleaved rounds (gpu_workloads/timing.py); products of
 float32 may use TF32 in all. --compile adds torch.compile (20 s a row). --quick makes short rounds
 and writes no file, unless it gets one. --dry runs small sizes on the CPU, for the script itself.
---more measures the figures of docs/gpu.md that are not in the main table instead.
+--more measures the figures of docs/internals/gpu.md that are not in the main table instead.
 
 Rows are measured in a process of their own, which a new one replaces where a row takes too long or
 ends it: such a row is called slow. When the budget is used up, the rows that are left are left

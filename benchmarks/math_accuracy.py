@@ -32,7 +32,7 @@ from functrans import lax
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.prelude import Prelude
 
-PAGE = Path(__file__).parent.parent / "docs" / "math_accuracy.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "math_accuracy.md"
 FLOATS = {"f32": np.float32, "f64": np.float64}
 C_TYPES = {"f32": "float", "f64": "double"}
 WORKING_DIGITS = 50

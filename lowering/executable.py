@@ -2,7 +2,7 @@
 
 `explain`, `draw`, `profile` and `export` ask these classes, whatever the backend. A backend gives
 the abstract methods; the others have defaults that are right for a program about which nothing more
-is known (docs/adding_a_backend.md).
+is known (docs/internals/adding_a_backend.md).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MAX_LINES = 650
 
-# Each layer may import those before it (docs/architecture.md, "The rooms"). A module of functrans/
-# that is no package is a layer of its own.
+# Each layer may import those before it (docs/internals/architecture.md, "The rooms"). A module of
+# functrans/ that is no package is a layer of its own.
 LAYERS = [
     "_runtime",
     "version",

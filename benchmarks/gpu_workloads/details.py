@@ -1,4 +1,4 @@
-"""Figures of docs/gpu.md besides those of the main table: `python benchmarks/gpu.py --more`."""
+"""Figures of gpu.md besides those of the main table: `python benchmarks/gpu.py --more`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A program of several devices is the same on each of them. Its collectives call the `Group` of the
 rank that runs it; how the buffers get from one device to another is the engine's (threads of one
-process, NCCL, MPI). docs/distributed.md says how to add one.
+process, NCCL, MPI). docs/guide/distributed.md says how to add one.
 """
 
 from __future__ import annotations

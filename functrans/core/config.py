@@ -295,10 +295,10 @@ def dynamic_shapes(when: str) -> Scope:
 def host_steps(what: str) -> Scope:
     """Context manager: what becomes of operations of a program for a GPU that the host computes.
 
-    There are few (`docs/gpu.md`), and they cost copies and a wait. `"warn"` tells of each once,
-    when it is compiled, with its line and the reason; `"error"` raises HostStepError instead, and
-    `"allow"` says nothing. Callbacks, which are Python by request, are neither told of nor refused.
-    Raises ValueError for another word.
+    There are few (`docs/internals/gpu.md`), and they cost copies and a wait. `"warn"` tells of each
+    once, when it is compiled, with its line and the reason; `"error"` raises HostStepError instead,
+    and `"allow"` says nothing. Callbacks, which are Python by request, are neither told of nor
+    refused. Raises ValueError for another word.
 
     >>> with host_steps("error"):
     ...     current().host_steps

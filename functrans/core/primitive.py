@@ -49,8 +49,8 @@ class Linear:
 class Primitive:
     """An operation of the language with all its rules; subclasses are abstract or final.
 
-    See `docs/architecture.md` for the rules. A class is final when it is not declared with
-    `abstract=True`, and then has every rule: a missing one is an error when the class is made.
+    See `docs/internals/architecture.md` for the rules. A class is final when it is not declared
+    with `abstract=True`, and then has every rule: a missing one is an error when the class is made.
     """
 
     name: ClassVar[str]
@@ -188,8 +188,9 @@ def _missing_rule(cls: type, rule: str) -> MissingRuleError:
     return MissingRuleError(
         f"the primitive {cls.__name__} has no rule {rule!r}.",
         why="every transform asks every primitive for its rule.",
-        fix=f"define {rule} in the class body (docs/architecture.md, 'Adding a primitive'), or "
-            "derive from a base that has it: Elementwise, LinearPrimitive; "
+        fix=f"define {rule} in the class body (docs/internals/architecture.md, "
+            "'Adding a primitive'), or derive from a base that has it: Elementwise, "
+            "LinearPrimitive; "
             "class X(Primitive, abstract=True) for another base")
 
 

@@ -29,4 +29,4 @@ def engine_for(mesh: Mesh) -> Engine:
     raise BackendError(
         f"nothing connects the devices of {mesh!r} ({kinds}).", where=user_source(),
         why=f"the engines are {', '.join(e.name for e in _engines)}.",
-        fix="a mesh of devices of one kind, or an engine for them (docs/distributed.md)")
+        fix="a mesh of devices of one kind, or an engine for them (docs/guide/distributed.md)")

@@ -1,6 +1,6 @@
 """Programs that outlive their source: files to save and load (`export`), and C (`to_c`).
 
-See docs/export.md, and docs/export_format.md for the format.
+See docs/guide/export.md, and docs/reference/export_format.md for the format.
 """
 
 from functrans.core.errors import ExportError, explain_missing_names

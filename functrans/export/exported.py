@@ -82,7 +82,7 @@ class Exported(Contents):
         return tuple(self.programs)
 
     def serialize(self) -> bytes:
-        """The program in the format of docs/export_format.md, for `deserialize`."""
+        """The program in the format of docs/reference/export_format.md, for `deserialize`."""
         return self._bytes
 
     def as_text(self) -> str:

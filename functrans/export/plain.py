@@ -1,7 +1,8 @@
 """Plain values as bytes: None, booleans, numbers, text, raw bytes, and lists of these.
 
-A value is a tag of one byte and what the tag says; `docs/export_format.md` has the table. Nothing
-is allocated for a count that the bytes left could not hold; lists nest `DEPTH` deep at most.
+A value is a tag of one byte and what the tag says; `docs/reference/export_format.md` has the table.
+Nothing is allocated for a count that the bytes left could not hold; lists nest `DEPTH` deep at
+most.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each function takes `loss(params, *sample)`, the scalar loss of one sample, and returns a function
 of `(params, *batch)`. It is a few lines over `vmap(grad(loss))`, written as a user would: that the
-gradients of single samples are not kept is what `jit` makes of it (docs/per_sample.md), so call
-these under `jit`.
+gradients of single samples are not kept is what `jit` makes of it (docs/guide/per_sample.md), so
+call these under `jit`.
 
 `in_axes` is that of `vmap` for the batch alone: an int, None (not mapped) or a tuple of prefixes,
 one for each argument after params. `chunk_size` takes that many samples at a time, which bounds

@@ -1,4 +1,4 @@
-"""docs/names_of_jax.md, written anew: `python -m tests.docs.names_of_jax`.
+"""docs/reference/names_of_jax.md, written anew: `python -m tests.docs.names_of_jax`.
 
 `tests/data/jax_names.json` has the public names of JAX's modules, without what these import for
 themselves. Whether a name is here is asked of the package; what to write instead is what the error
@@ -16,7 +16,7 @@ from functrans.core.foreign_names import FUNCTIONS, MODULE_NAMES
 from functrans.core.missing_names import PUBLIC_MODULES
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "names_of_jax.md"
+PAGE = DOCS / "reference" / "names_of_jax.md"
 DATA = json.loads((Path(__file__).parents[1] / "data" / "jax_names.json").read_text())
 NAMES = {module: names.split() for module, names in DATA["modules"].items()}
 

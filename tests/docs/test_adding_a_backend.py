@@ -1,4 +1,4 @@
-"""docs/adding_a_backend.md: its backend computes what others do, and all that inspect know it."""
+"""adding_a_backend.md: its backend computes what others do, and all that inspect know it."""
 
 import doctest
 import importlib.metadata
@@ -15,7 +15,7 @@ import functrans.numpy as fnp
 from functrans.core.errors import BackendError, ExportError
 from functrans.lowering import backend as registry
 
-PAGE = Path(__file__).parents[2] / "docs" / "adding_a_backend.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "adding_a_backend.md"
 CODE = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
 X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(6, 4)
 

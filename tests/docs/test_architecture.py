@@ -1,4 +1,4 @@
-"""The examples in docs/architecture.md are run: the primitive through every law, the transform."""
+"""The examples in architecture.md are run: the primitive through every law, the transform."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from functrans.core.primitive import Primitive
 from tests.laws import test_primitive_laws as laws
 from tests.laws.primitives import Case, is_smooth
 
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "architecture.md"
 
 
 def code_under(heading):
@@ -87,7 +87,7 @@ def test_the_transform_works_and_composes():
 
 def test_the_files_that_the_page_names_exist():
     text = re.sub(r"```.*?```", "", PAGE.read_text(), flags=re.DOTALL)
-    root = PAGE.parents[1]
+    root = PAGE.parents[2]
     places = [root, root / "functrans", root / "functrans/transforms", root / "lowering",
               root / "functrans/core"]
     for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):

@@ -1,9 +1,9 @@
-"""docs/array_api.md: its examples run."""
+"""docs/guide/array_api.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "array_api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "array_api.md"
 
 
 def test_examples():

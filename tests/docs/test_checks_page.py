@@ -1,9 +1,9 @@
-"""docs/checks.md: its examples run."""
+"""docs/guide/checks.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "checks.md"
 
 
 def test_examples():

@@ -1,9 +1,9 @@
-"""docs/differences_from_jax.md: its examples run."""
+"""docs/reference/differences_from_jax.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "differences_from_jax.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "differences_from_jax.md"
 
 
 def test_examples():

@@ -1,11 +1,11 @@
-"""docs/distributed.md: its examples run."""
+"""docs/guide/distributed.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
 import functrans as ft
 
-PAGE = Path(__file__).parents[2] / "docs" / "distributed.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "distributed.md"
 
 
 def test_examples_run():

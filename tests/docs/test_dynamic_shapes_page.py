@@ -1,9 +1,9 @@
-"""docs/dynamic_shapes.md: its examples run."""
+"""docs/guide/dynamic_shapes.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "dynamic_shapes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "dynamic_shapes.md"
 
 
 def test_examples():

@@ -1,4 +1,4 @@
-"""docs/export.md: its examples run, and docs/export_format.md says what the code does."""
+"""export.md: its examples run, and export_format.md says what the code does."""
 
 import doctest
 from pathlib import Path
@@ -10,13 +10,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_examples():
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    result = doctest.testfile(str(DOCS / "export.md"), module_relative=False, optionflags=flags)
+    page = DOCS / "guide" / "export.md"
+    result = doctest.testfile(str(page), module_relative=False, optionflags=flags)
     assert result.attempted >= 15
     assert result.failed == 0
 
 
 def test_the_format_has_the_limits_of_the_code():
-    text = (DOCS / "export_format.md").read_text()
+    text = (DOCS / "reference" / "export_format.md").read_text()
     assert f"Version {container.FORMAT_VERSION}." in text
     assert container.MAGIC.hex(" ").upper() in text
     assert f"Lists nest {plain.DEPTH}\n" in text

@@ -1,4 +1,4 @@
-"""docs/glossary.md: every name that it cites exists, and every group has entries."""
+"""docs/reference/glossary.md: every name that it cites exists, and every group has entries."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "glossary.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "glossary.md").read_text()
 FOLDERS = {"primitives": ROOT / "primitives", "lowering": ROOT / "lowering"}
 CITED = re.findall(r"`((?:core|transforms|primitives|lowering|export|inspect)(?:\.\w+)+)`", PAGE)
 

@@ -1,4 +1,4 @@
-"""docs/names_of_jax.md says what the package has."""
+"""docs/reference/names_of_jax.md says what the package has."""
 
 import pytest
 

@@ -1,9 +1,9 @@
-"""docs/numpy_code.md: its examples run."""
+"""docs/guide/numpy_code.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "numpy_code.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "numpy_code.md"
 
 
 def test_examples():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 FOLDERS = ("functrans", "primitives", "lowering", "csrc", "tests", "benchmarks", "examples")
 NAMED = re.compile(r"`([\w/]+\.(?:py|cpp|h|c))`")
 

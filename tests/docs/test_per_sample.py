@@ -1,11 +1,11 @@
-"""docs/per_sample.md: its examples run, and it shows every function of the module."""
+"""docs/guide/per_sample.md: its examples run, and it shows every function of the module."""
 
 import doctest
 from pathlib import Path
 
 from functrans import per_sample
 
-PAGE = Path(__file__).parents[2] / "docs" / "per_sample.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "per_sample.md"
 
 
 def test_examples():

@@ -1,9 +1,9 @@
-"""docs/sparse.md: its examples run."""
+"""docs/guide/sparse.md: its examples run."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "sparse.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "sparse.md"
 
 
 def test_examples_run():

@@ -1,4 +1,4 @@
-"""docs/special_functions.md names every function and distribution, and its examples run."""
+"""special_functions.md names every function and distribution, and its examples run."""
 
 import doctest
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from functrans.scipy import special, stats
 
-PAGE = Path(__file__).parents[2] / "docs" / "special_functions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "special_functions.md"
 
 
 def test_every_function_is_named():

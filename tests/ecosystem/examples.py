@@ -1,7 +1,7 @@
 """Programs on JAX's libraries, on functrans: `python -m tests.ecosystem.examples [name ...]`.
 
 `--jax python` runs them with the JAX of another interpreter too, compares results and times, and
-`--write` writes the table of docs/jax_libraries.md.
+`--write` writes the table of docs/guide/jax_libraries.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "jax_libraries"
-PAGE = ROOT / "docs" / "jax_libraries.md"
+PAGE = ROOT / "docs" / "guide" / "jax_libraries.md"
 WORKER = Path(__file__).with_name("worker.py")
 BEGIN, END = "<!-- the table begins -->", "<!-- the table ends -->"
 TOLERANCE = 1e-3
@@ -82,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="of examples; all where there are none")
     parser.add_argument("--jax", metavar="PYTHON", help="an interpreter with JAX and the libraries")
-    parser.add_argument("--write", action="store_true", help="write docs/jax_libraries.md")
+    parser.add_argument("--write", action="store_true", help="write docs/guide/jax_libraries.md")
     given = parser.parse_args()
     paths = sorted(EXAMPLES.glob("*.py"))
     rows, wrong = [], False

@@ -273,7 +273,7 @@ def test_a_primitive_without_a_rule_is_refused_when_its_class_is_made() -> None:
         class Half(Primitive):
             """x / 2."""
 
-    caught(declare, MissingRuleError, "Half has no rule 'type'", "docs/architecture.md")
+    caught(declare, MissingRuleError, "Half has no rule 'type'", "docs/internals/architecture.md")
 
 
 def test_check_jaxpr() -> None:

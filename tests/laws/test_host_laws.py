@@ -1,4 +1,4 @@
-"""Nothing of a program on a GPU runs on the host but what docs/gpu.md says, and Python."""
+"""Nothing of a program on a GPU runs on the host but what gpu.md says, and Python."""
 
 import re
 import warnings
@@ -19,7 +19,7 @@ from functrans.lowering.triton.program import write_program
 from tests.laws.primitives import Case, all_cases, differentiable_cases, groups, variants
 from tests.laws.programs import derivatives_of, together, values_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "gpu.md"
 ROWS = [line.split("|")[1] for line in PAGE.read_text().split("\n## On the host\n")[1]
         .split("\n## ")[0].splitlines() if line.startswith("| ")][2:]
 

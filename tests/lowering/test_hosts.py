@@ -1,4 +1,4 @@
-"""What compiled programs leave to Python is what docs/cpu.md says."""
+"""What compiled programs leave to Python is what docs/internals/cpu.md says."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.passes.pipeline import simplify
 from tests.laws.primitives import all_cases
 
-PAGE = Path(__file__).parents[2] / "docs" / "cpu.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "cpu.md"
 
 
 def documented():

@@ -42,7 +42,7 @@ ELEMENTWISE.register(rcbrt_p, ElementwiseLowering(
     TRANSCENDENTAL, triton={"f": "fm.libdevice.rcbrt({0})"},
     c="//: rcbrt_V needs cbrt_V\nINL F rcbrt_V(F x) { return 1.0f / cbrt_V(x); }"))
 
-PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "internals" / "architecture.md").read_text()
 EXAMPLE = {"__name__": "example"}
 """The class and the entry of the page, which composes its function of others."""
 for code in re.findall(r"```python\n(.*?)```", PAGE.split("## Adding a transform")[0], re.DOTALL):

@@ -1,4 +1,4 @@
-"""Every law is exercised by a golden program, and stands in docs/passes.md."""
+"""Every law is exercised by a golden program, and stands in docs/internals/passes.md."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.lowering import (
 )
 from tests.lowering.test_passes import program_of
 
-DOCS = Path(__file__).parents[2] / "docs" / "passes.md"
+DOCS = Path(__file__).parents[2] / "docs" / "internals" / "passes.md"
 RULES = [rule for table in TABLES for rule in table.rules]
 
 

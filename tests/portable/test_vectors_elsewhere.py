@@ -103,7 +103,7 @@ def evaluate(there, name, dtype, *operands):
 @pytest.mark.parametrize("dtype", math_laws.DTYPES)
 @pytest.mark.parametrize("name", math_laws.NAMES)
 def test_accuracy(name, dtype, arm, record_property):
-    """Within the bounds of docs/math_accuracy.md at all exponents, borders and special values."""
+    """Within the bounds of math_accuracy.md at all exponents, borders and special values."""
     operands = math_laws.grid(name, dtype)
     results = evaluate(arm, name, dtype, *operands)
     worst = math_laws.assert_accurate(name, dtype, operands, results)

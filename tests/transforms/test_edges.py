@@ -13,8 +13,8 @@ import functrans as ft
 from tests.transforms.edge_table import CASES, derivatives
 
 JAX = json.loads((Path(__file__).parent / "edges_of_jax.json").read_text())
-# where ours differ (docs/differences_from_jax.md): an element of the second derivative, or of the
-# first one, and its value
+# where ours differ (docs/reference/differences_from_jax.md): an element of the second derivative,
+# or of the first one, and its value
 OURS = {
     "abs": ("reverse", 0, 0.0),           # the subgradient of least norm, here and below
     "abs squared": ("second", 0, 0.0),    # of a product of slopes that are 0 there

@@ -1,7 +1,8 @@
 """Special functions with the names of scipy.special: elementwise, broadcasting, floating.
 
 Arguments are promoted to one floating dtype. Series, recurrences and quadratures are computed in
-float64 and rounded once (docs/special_functions.md has the accuracy and derivatives of each).
+float64 and rounded once (docs/reference/special_functions.md has the accuracy and derivatives of
+each).
 """
 
 from functrans.core.errors import publish

@@ -109,7 +109,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
 
     `in_shardings` and `out_shardings` say how arguments and results lie on the devices of a mesh:
     NamedShardings, PartitionSpecs over the mesh of the scope, None for as they come, or pytrees of
-    these that are prefixes of the arguments and of the result (docs/distributed.md).
+    these that are prefixes of the arguments and of the result (docs/guide/distributed.md).
 
     Without `fun`, returns a decorator. The result has `trace(*args)`, `lower(*args)`,
     `clear_cache()` and the original as `__wrapped__` (`functrans.stages`).
