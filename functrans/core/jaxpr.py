@@ -86,7 +86,7 @@ class Equation:
         return Equation(**{**fields, **changes})
 
     def __repr__(self) -> str:
-        return f"Equation({self.primitive.name})"
+        return _equation_text(self, _Names(), 0)
 
 
 @dataclass(frozen=True, eq=False)

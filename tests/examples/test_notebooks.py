@@ -45,6 +45,19 @@ def test_there_are_notebooks():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_for_readers(path):
+    """It begins with what NumPy's users need, ends with exercises, and reads data, not texts."""
+    cells = nbformat.read(path, as_version=4).cells
+    assert "*For those who know NumPy only:*" in cells[0].source
+    assert cells[-1].source.startswith("## Exercises")
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert not [source for source in code if re.search(r"\bimport re\b|as_text\(", source)]
+    # pictures are drawn by plots.py
+    assert not [source for source in code if "import matplotlib" in source]
+    assert max(source.count("\n") for source in code) < 60
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path):
     """nbclient raises CellExecutionError, with the cell and its traceback, where one fails."""
     notebook = execute.execute(path)
@@ -74,3 +87,14 @@ def test_notebook_is_stored_with_its_outputs(path):
     if path.stem == execute.NEEDS_GPU:
         text = text_of(notebook)
         assert text.startswith("gpu:0 - NVIDIA") and "Error" not in text
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["03_gpu", "04_from_jaxpr_to_kernel"])
+def test_notebooks_run_without_triton(name, tmp_path, monkeypatch):
+    startup = tmp_path / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "no_triton.py").write_text("import sys; sys.modules['triton'] = None")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    notebook = execute.execute(execute.FOLDER / f"{name}.ipynb")
+    assert "skipped, as Triton is not installed" in text_of(notebook)
