@@ -45,16 +45,17 @@ def bars(values: Mapping[str, float], unit: str, reference: float | None = None,
         lengths = [numbers[name] for name in values if name in numbers]
         axis.barh(places, lengths, height, color=colours[who], label=who)
         for place, length in zip(places, lengths, strict=True):
-            axis.annotate(f"{length:.3g}", (length, place), (3, 0), va="center", fontsize=8,
+            text = f"{length:,.0f}" if length >= 100 else f"{length:.3g}"
+            axis.annotate(text, (length, place), (3, 0), va="center", fontsize=8,
                           textcoords="offset points")
     axis.set_yticks(range(len(values)), list(values))
     axis.invert_yaxis()
     axis.margins(x=0.1)
     axis.set(xlabel=unit, title=title, xscale="log" if log else "linear")
     if reference is not None:
-        axis.axvline(reference, color="black", linestyle=":", linewidth=1)
+        axis.axvline(reference, color="black", linestyle=":", linewidth=1, zorder=0)
     if peers:
-        axis.legend()
+        axis.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
 # 01: a pendulum
