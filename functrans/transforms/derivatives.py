@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=Any)  # of the first argument, and so of the gradient in it
+B = TypeVar("B", bound=Any)  # of the second one
 Aux = TypeVar("Aux")
 
 __all__ = ["grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
@@ -66,6 +67,12 @@ def value_and_grad(  # type: ignore[overload-overlap]
         fun: Callable[Concatenate[A, P], R], argnums: Literal[0] = 0, has_aux: bool = False,
         holomorphic: bool = False, allow_int: bool = False
         ) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
+
+
+@overload
+def value_and_grad(fun: Callable[Concatenate[A, B, P], R], argnums: Literal[1],
+                   has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+                   ) -> Callable[Concatenate[A, B, P], tuple[R, B]]: ...
 
 
 @overload
@@ -131,6 +138,12 @@ def grad(fun: Callable[Concatenate[A, P], Any], argnums: Literal[0] = 0,
 def grad(fun: Callable[Concatenate[A, P], tuple[Any, Aux]], argnums: Literal[0] = 0, *,
          has_aux: Literal[True], holomorphic: bool = False, allow_int: bool = False
          ) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
+
+
+@overload
+def grad(fun: Callable[Concatenate[A, B, P], Any], argnums: Literal[1],
+         has_aux: Literal[False] = False, holomorphic: bool = False, allow_int: bool = False
+         ) -> Callable[Concatenate[A, B, P], B]: ...
 
 
 @overload
@@ -395,6 +408,12 @@ def _check_row(aval: Any, holomorphic: bool) -> None:
 
 
 jacobian = jacrev
+
+
+@overload
+def hessian(fun: Callable[Concatenate[Array, P], Array], argnums: Literal[0] = 0,
+            has_aux: Literal[False] = False, holomorphic: bool = False
+            ) -> Derivative[Concatenate[Array, P], Array]: ...
 
 
 @overload

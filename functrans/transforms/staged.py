@@ -179,6 +179,15 @@ def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
+@overload
+def eval_shape(fun: Callable[..., Array], *args: PyTree, **kwargs: PyTree
+               ) -> ShapeDtypeStruct: ...
+
+
+@overload
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree: ...
+
+
 def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The structure of ShapeDtypeStructs that `fun` would return, without computing it.
 

@@ -230,6 +230,15 @@ def functions() -> None:
     assert_type(ft.device_get(x), np.ndarray)
 
 
+def derivatives(params: Params) -> None:
+    x = jnp.ones(3)
+    assert_type(ft.hessian(energy)(x), Array)
+    assert_type(ft.grad(loss, argnums=1)(params, x, x), Array)
+    assert_type(ft.value_and_grad(loss, 1)(params, x, x), tuple[Array, Array])
+    assert_type(ft.eval_shape(energy, x), ft.ShapeDtypeStruct)
+    assert_type(ft.eval_shape(energy, x).shape, tuple[ft.Dim | int, ...])
+
+
 def trees(params: Params) -> None:
     optimizer = optim.adam(1e-3)
     assert_type(optimizer, optim.GradientTransformation)
