@@ -1,4 +1,4 @@
-// The driver of matrix products: chooses kernels, blocks and threads.
+// The driver of matrix products: chooses how operands are read, pieces and threads.
 #include "gemm.h"
 
 #include "conv.h"
@@ -6,50 +6,10 @@
 #include "library.h"
 #include "program.h"
 
-#include <cstring>
 #include <utility>
 
 namespace functrans {
 namespace {
-
-bool runs_here(const Isa* isa) {
-  if (isa == nullptr) return false;
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  if (isa == gemm_avx512()) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("bmi2");
-  }
-  if (isa == gemm_avx2()) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi2");
-  }
-#endif
-  return isa == gemm_portable();
-}
-
-const Isa* best_isa() {
-  for (const Isa* isa : {gemm_avx512(), gemm_avx2()}) {
-    if (runs_here(isa)) return isa;
-  }
-  return gemm_portable();
-}
-
-std::atomic<const Isa*>& chosen_isa() {
-  static std::atomic<const Isa*> chosen{best_isa()};
-  return chosen;
-}
-
-const Isa& isa() { return *chosen_isa().load(std::memory_order_relaxed); }
-
-const PairKernels* pair_kernels() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  static const bool supported = __builtin_cpu_supports("avx512bf16");
-  if (supported && &isa() == gemm_avx512()) return gemm_avx512_bf16();
-#endif
-  return nullptr;
-}
 
 // Elements of c whose pieces are added up at a time.
 constexpr i64 kFinishElements = 2048;
@@ -154,9 +114,6 @@ int run_complex(const ft_gemm& g) {
 
 }  // namespace
 
-const Kernels& gemm_kernels(int in_type) { return *isa().kernels[in_type]; }
-Pack gemm_pack(int in_type) { return isa().pack[in_type]; }
-
 void turn(ft_gemm& g) {
   std::swap(g.m, g.n);
   std::swap(g.a, g.b);
@@ -171,16 +128,6 @@ void turn(ft_gemm& g) {
   g.b_fill_columns = !g.b_fill_columns;
 }
 
-int ft_gemm_use(const char* name) {
-  for (const Isa* isa : {gemm_avx512(), gemm_avx2(), gemm_portable()}) {
-    if (runs_here(isa) && std::strcmp(isa->name, name) == 0) {
-      chosen_isa() = isa;
-      return 1;
-    }
-  }
-  return 0;
-}
-
 int ft_gemm_run(const ft_gemm* given) {
   ft_gemm g = *given;
   const i64 batches = g.batch0 * g.batch1;
@@ -190,9 +137,9 @@ int ft_gemm_run(const ft_gemm* given) {
   if (plain && (g.n == 1 ? g.m > 1 : g.c_col != 1 && g.c_row == 1)) turn(g);
   const i64 work = g.m * g.n * std::max<i64>(g.k, 1);
   const bool small = g.m <= kSmall && g.n <= kSmall && g.k <= kSmall;
-  const PairKernels* pairs = g.in_type == kBf16 && !small ? pair_kernels() : nullptr;
-  const Kernels& kernels = pairs != nullptr ? pairs->kernels : *isa().kernels[g.in_type];
-  const Pack pack = pairs != nullptr ? pairs->pack : isa().pack[g.in_type];
+  const GroupKernels* groups = small ? nullptr : gemm_group_kernels(g.in_type);
+  const Kernels& kernels = groups != nullptr ? groups->kernels : gemm_kernels(g.in_type);
+  const Pack pack = groups != nullptr ? groups->pack : gemm_pack(g.in_type);
   const i64 in = kSizes[g.in_type], out = kSizes[g.out_type];
   const bool over_batch = batches >= 8 || (batches > 1 && work < 4 * kSerial);
   std::atomic<bool> failed{false};

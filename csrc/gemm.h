@@ -48,9 +48,13 @@ typedef struct ft_gemm {
 // 0, or 2 when memory ran out. Exported by name too, for tests and benchmarks through ctypes.
 __attribute__((visibility("default"))) int ft_gemm_run(const ft_gemm* g);
 
-// Kernels of this instruction set from now on ("avx512", "avx2", "portable"), for tests; 0 if this
-// processor has not got it.
+// Kernels of this instruction set from now on ("amx", "avx512", "avx2", "portable"), for tests; 0
+// if this processor has not got it.
 __attribute__((visibility("default"))) int ft_gemm_use(const char* name);
+
+// These kernels of groups along k (gemm_isa.h) from now on, for tests; null for those of the
+// processor.
+__attribute__((visibility("default"))) void ft_gemm_use_groups(int in_type, const void* kernels);
 }
 
 void register_gemm_library();

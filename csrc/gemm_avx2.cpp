@@ -18,6 +18,7 @@ namespace {
 constexpr int kVectorBytes = 32;
 // 6 x 2 sums, 2 vectors of b and a broadcast element: 15 of 16 registers
 constexpr int kFloatRows = 6, kFloatVectors = 2, kDoubleRows = 6, kDoubleVectors = 2;
+constexpr Blocking kBlocks = {};
 constexpr char kIsaName[] = "avx2";
 
 #include "gemm_micro.h"

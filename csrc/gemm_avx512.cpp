@@ -19,6 +19,7 @@ namespace {
 constexpr int kVectorBytes = 64;
 // 12 x 2 sums, 2 vectors of b and a broadcast element: 27 of 32 registers
 constexpr int kFloatRows = 12, kFloatVectors = 2, kDoubleRows = 12, kDoubleVectors = 2;
+constexpr Blocking kBlocks = {};
 constexpr char kIsaName[] = "avx512";
 
 #include "gemm_micro.h"

@@ -9,9 +9,23 @@ namespace functrans {
 using Finish = void (*)(i64 m, i64 n, const void* sums, i64 sums_row, double alpha, bool accumulate,
                         void* c, i64 c_row, i64 c_col);
 
-// The kernels of one kind of sum. An element is what one multiply-add takes: a number, or a pair of
-// bfloat16 along k (k_step 2). Packed panels hold `mr` rows of a (the last one only as many as are
-// left) or `nr` columns of b (the last one padded by zeros), k after k.
+// How much of a packed product is worked on at a time, and what was measured behind the numbers
+// that all vector kernels share: GFLOP/s of one core at 1024^3 (Zen 5, 48 KiB of first and 1 MiB
+// of second level cache; its multiply-adds alone run at 247).
+struct Blocking {
+  i64 depth_bytes = 2304;  // of a row of a packed panel; 1536: 190, 2304: 214, 3072: 212
+  i64 tile_rows = 144;     // of a task; with rows of 1024 bytes 96: 172, 144: 185, 288: 179
+  i64 tile_bytes = 2048;   // of a row of sums of a task; 1024: 185, 2048: 208
+  i64 least_panels = 4;    // of a task that is made smaller because there are too few
+  // Threads from which on each task packs what it reads, though others read the same: what other
+  // cores have packed comes from their caches.
+  i64 own_threads = 1 << 30;
+};
+
+// The kernels of one kind of sum. An element is what one multiply-add takes: a number, a pair of
+// bfloat16 along k (k_step 2), or what a tile register has along k. Packed panels hold `mr` rows of
+// a (the last one only as many as are left) or `nr` columns of b (the last one padded by zeros), k
+// after k.
 constexpr i64 kRowsTile = 16384;  // with four rows of b it stays in the first-level cache
 
 struct Kernels {
@@ -29,6 +43,7 @@ struct Kernels {
   void (*vector_dots)(i64 n, i64 k, const void* x, const void* b, i64 b_row, void* y, i64 y_step,
                       bool accumulate);
   Finish finish[12];  // by GemmType of c; null where sums do not become that
+  Blocking blocks = {};
 };
 
 // Packs `count` rows of length k into panels of `width`; strides in elements of the source.
@@ -42,16 +57,21 @@ struct Isa {
   Pack pack[12];
 };
 
-// Dot products of pairs of bfloat16, in the place of float32 kernels for larger products.
-struct PairKernels {
+// Dot products of groups of numbers along k, in the place of the kernels above for larger products:
+// pairs of bfloat16, or what tile registers take of bfloat16 and int8.
+struct GroupKernels {
   Kernels kernels;
   Pack pack;
 };
 
 // Null where the compiler cannot make them. They ask nothing of the processor.
 const Isa* gemm_avx512();
-const PairKernels* gemm_avx512_bf16();
+const GroupKernels* gemm_avx512_bf16();
+const GroupKernels* gemm_amx(int in_type);
 const Isa* gemm_avx2();
 const Isa* gemm_portable();
+
+// Whether this process may use AMX: the first call asks the kernel.
+bool amx_is_permitted();
 
 }  // namespace functrans

@@ -9,17 +9,21 @@ class Packed {
   Packed(const Product& product, bool serial)
       : p_(product), kernels_(product.kernels), serial_(serial) {
     const i64 step = kernels_.k_step, k = p_.g.k;
-    blocks_ = std::max<i64>(1, divide_up(k, kDepthBytes / kernels_.element_size * step));
+    const Blocking& sizes = kernels_.blocks;
+    blocks_ = std::max<i64>(1, divide_up(k, sizes.depth_bytes / kernels_.element_size * step));
     depth_ = round_up(divide_up(k, blocks_), 4 * step);
     blocks_ = std::max<i64>(1, divide_up(k, std::max<i64>(depth_, 1)));
     elements_ = divide_up(k, step);
     const i64 column = std::max<i64>(elements_, 1) * kernels_.element_size;
-    tile_rows_ = std::max<i64>(1, kTileRows / kernels_.mr) * kernels_.mr;
-    tile_columns_ = round_up(kTileBytes / kernels_.sum_size, kernels_.nr);
-    if (!serial_) shrink_tiles();
+    tile_rows_ = std::max<i64>(1, sizes.tile_rows / kernels_.mr) * kernels_.mr;
+    tile_columns_ = round_up(sizes.tile_bytes / kernels_.sum_size, kernels_.nr);
+    tile_rows_ = std::min(tile_rows_, round_up(p_.g.m, kernels_.mr));
+    tile_columns_ = std::min(tile_columns_, round_up(p_.g.n, kernels_.nr));
+    const bool own = !serial_ && thread_count() >= sizes.own_threads && !loops_run_alone();
+    if (!serial_) shrink_tiles(own);
     // What only one tile reads is packed by the task of that tile, and stays in its cache.
-    own_a_ = p_.g.n <= tile_columns_;
-    own_b_ = !own_a_ && p_.g.m <= tile_rows_;
+    own_a_ = own || p_.g.n <= tile_columns_;
+    own_b_ = own || (!own_a_ && p_.g.m <= tile_rows_);
     rows_ = own_a_ ? p_.g.m : rows_at_once(p_.g.m, column, tile_rows_);
     columns_ = own_b_ ? p_.g.n : rows_at_once(p_.g.n, column, tile_columns_);
   }
@@ -44,14 +48,24 @@ class Packed {
     return std::min(count, std::max<i64>(1, kPackedBytes / bytes / tile) * tile);
   }
 
+  // Rows of whole panels that are packed at a time: some tasks for each thread, of a few us.
+  i64 panels_in_piece(i64 panel) const {
+    const i64 bytes = panel * divide_up(depth_, kernels_.k_step) * kernels_.element_size;
+    return std::max<i64>(1, kPackedPiece / std::max<i64>(bytes, 1)) * panel;
+  }
+
   // Smaller tasks where there would be too few to share. No sum depends on the tile that it is in.
-  void shrink_tiles() {
-    const i64 threads = thread_count();
-    const i64 wanted = threads == 1 ? 1 : std::min(2 * threads, p_.work() / kPieceWork);
+  // Tasks that pack for themselves are square, which is the least to pack, and one for each thread.
+  void shrink_tiles(bool own) {
+    const i64 threads = thread_count(), least = kernels_.blocks.least_panels;
+    const i64 most = own ? threads : 2 * threads;
+    const i64 wanted = threads == 1 ? 1 : std::min(most, p_.work() / kPieceWork);
     while (divide_up(p_.g.m, tile_rows_) * divide_up(p_.g.n, tile_columns_) < wanted) {
-      if (tile_columns_ > 4 * kernels_.nr && p_.g.n > tile_columns_ / 2) {
+      const bool rows_left = tile_rows_ > least * kernels_.mr;
+      const bool columns_left = tile_columns_ > least * kernels_.nr;
+      if (columns_left && !(own && rows_left && tile_rows_ > tile_columns_)) {
         tile_columns_ = round_up(tile_columns_ / 2, kernels_.nr);
-      } else if (tile_rows_ > 4 * kernels_.mr) {
+      } else if (rows_left) {
         tile_rows_ = round_up(tile_rows_ / 2, kernels_.mr);
       } else {
         return;
@@ -69,19 +83,22 @@ class Packed {
   void multiply(i64 i0, i64 i1, i64 j0, i64 j1, bool new_columns) {
     const i64 row_tiles = divide_up(i1 - i0, tile_rows_);
     const i64 column_tiles = divide_up(j1 - j0, tile_columns_);
-    const i64 b_pieces = new_columns && !own_b_ ? column_tiles * blocks_ : 0;
-    const i64 a_pieces = own_a_ ? 0 : row_tiles * blocks_;
+    const bool packs_b = new_columns && !own_b_;
+    const i64 in_b = panels_in_piece(kernels_.nr), in_a = panels_in_piece(kernels_.mr);
+    const i64 across_b = divide_up(j1 - j0, in_b), across_a = divide_up(i1 - i0, in_a);
+    const i64 b_pieces = packs_b ? across_b * blocks_ : 0;
+    const i64 a_pieces = own_a_ ? 0 : across_a * blocks_;
     // to pack an element takes about as long as 16 multiply-adds
-    const i64 packed = ((new_columns && !own_b_ ? j1 - j0 : 0) + (own_a_ ? 0 : i1 - i0)) * p_.g.k;
+    const i64 packed = ((packs_b ? j1 - j0 : 0) + (own_a_ ? 0 : i1 - i0)) * p_.g.k;
     each(b_pieces + a_pieces, 1, serial_, 16 * packed, [&](i64 begin, i64 end) {
       for (i64 piece = begin; piece < end; ++piece) {
         if (piece < b_pieces) {
-          const i64 j = j0 + piece / blocks_ * tile_columns_, block = piece % blocks_;
-          pack_b(j, std::min(j1, j + tile_columns_), block, b_at(j0, j1, j, block));
+          const i64 j = j0 + piece % across_b * in_b, block = piece / across_b;
+          pack_b(j, std::min(j1, j + in_b), block, b_at(j0, j1, j, block));
         } else {
           const i64 rest = piece - b_pieces;
-          const i64 i = i0 + rest / blocks_ * tile_rows_, block = rest % blocks_;
-          pack_a(i, std::min(i1, i + tile_rows_), block, a_at(i0, i1, i, block));
+          const i64 i = i0 + rest % across_a * in_a, block = rest / across_a;
+          pack_a(i, std::min(i1, i + in_a), block, a_at(i0, i1, i, block));
         }
       }
     });
@@ -89,9 +106,11 @@ class Packed {
     each(row_tiles * column_tiles, 1, serial_, work, [&](i64 begin, i64 end) {
       const bool buffered = p_.buffered();
       const i64 depth = divide_up(depth_, kernels_.k_step) * kernels_.element_size;
-      const Buffer sums(buffered ? tile_rows_ * tile_columns_ * kernels_.sum_size : 0);
-      const Buffer own((own_a_ ? tile_rows_ : own_b_ ? tile_columns_ : 0) * depth);
-      if (sums.get() == nullptr || own.get() == nullptr) {
+      const Buffer sums(buffered ? tile_rows_ * (tile_columns_ + kApart) * kernels_.sum_size : 0);
+      const Buffer own_a((own_a_ ? tile_rows_ : 0) * depth);
+      const Buffer own_b((own_b_ ? tile_columns_ : 0) * depth);
+      i64 packed_j = -1;  // which columns own_b holds, where they are packed in one piece
+      if (sums.get() == nullptr || own_a.get() == nullptr || own_b.get() == nullptr) {
         failed_ = true;
         return;
       }
@@ -99,13 +118,14 @@ class Packed {
         const i64 i = i0 + tile % row_tiles * tile_rows_, j = j0 + tile / row_tiles * tile_columns_;
         const i64 rows = std::min(i1 - i, tile_rows_), columns = std::min(j1 - j, tile_columns_);
         char* c = buffered ? sums.get() : p_.c + (i * p_.g.c_row + j) * p_.out_size();
-        const i64 c_row = buffered ? round_up(columns, kernels_.nr) : p_.g.c_row;
+        const i64 c_row = buffered ? round_up(columns, kernels_.nr) + kApart : p_.g.c_row;
         for (i64 block = 0; block < blocks_; ++block) {
-          if (own_a_) pack_a(i, i + rows, block, own.get());
-          if (own_b_) pack_b(j, j + columns, block, own.get());
+          if (own_a_) pack_a(i, i + rows, block, own_a.get());
+          if (own_b_ && j != packed_j) pack_b(j, j + columns, block, own_b.get());
+          if (blocks_ == 1) packed_j = j;
           kernels_.block(rows, columns, elements_in(block),
-                         own_a_ ? own.get() : a_at(i0, i1, i, block),
-                         own_b_ ? own.get() : b_at(j0, j1, j, block), c, c_row,
+                         own_a_ ? own_a.get() : a_at(i0, i1, i, block),
+                         own_b_ ? own_b.get() : b_at(j0, j1, j, block), c, c_row,
                          block > 0 || (!buffered && p_.g.accumulate));
         }
         if (buffered) p_.finish(i, i + rows, j, j + columns, c, c_row);

@@ -10,6 +10,7 @@ constexpr int kFloatRows = 8, kFloatVectors = 3, kDoubleRows = 8, kDoubleVectors
 #else
 constexpr int kFloatRows = 6, kFloatVectors = 2, kDoubleRows = 6, kDoubleVectors = 2;
 #endif
+constexpr Blocking kBlocks = {};
 constexpr char kIsaName[] = "portable";
 
 #include "gemm_micro.h"

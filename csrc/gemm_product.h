@@ -13,13 +13,10 @@
 
 namespace functrans {
 
-// Block sizes, and what was measured behind them: GFLOP/s of one core at 1024^3 (Zen 5, 48 KiB of
-// first and 1 MiB of second level cache; its multiply-adds alone run at 247).
-constexpr i64 kDepthBytes = 2304;  // of a row of a packed panel; 1536: 190, 2304: 214, 3072: 212
-constexpr i64 kTileRows = 144;     // of a task; with rows of 1024 bytes 96: 172, 144: 185, 288: 179
-constexpr i64 kTileBytes = 2048;   // of a row of a task; 1024: 185, 2048: 208
 // Of packed a, and of packed b, at a time: half of a shared cache of 32 MiB.
 constexpr i64 kPackedBytes = 16 << 20;
+constexpr i64 kPackedPiece = 64 << 10;  // bytes that one task packs
+constexpr i64 kApart = 16;  // sums between rows of a tile, which are in other sets of a cache so
 // Elements of c up to which a long sum is split, and the depth of a piece: the gradient of a 3x3
 // kernel (576 x 64, sum over 50,000) went from 103 to 146, because its images stay in the cache.
 constexpr i64 kSplitTile = 1 << 17;
@@ -102,9 +99,11 @@ struct Product {
   }
 };
 
-// The kernels that products of this type are made of, but for pairs of bfloat16 (equal sums).
+// The kernels that products of this type are made of (gemm_choice.cpp), and those of groups along k
+// that larger ones are made of, if there are any; sums are of the same type.
 const Kernels& gemm_kernels(int in_type);
 Pack gemm_pack(int in_type);
+const GroupKernels* gemm_group_kernels(int in_type);
 // The same product with rows and columns exchanged, fills included; not for other epilogues than
 // ones that know.
 void turn(ft_gemm& g);

@@ -15,7 +15,7 @@ bool multiply_in_place(const Product& p, const char* a, i64 a_row, i64 a_col, co
   a += i0 * a_row * size;
   b += j0 * size;
   const i64 rows = i1 - i0, columns = j1 - j0;
-  const i64 depth = kDepthBytes / size;  // a panel of b stays in the second level cache
+  const i64 depth = p.kernels.blocks.depth_bytes / size;  // a panel of b stays in the second cache
   const auto multiply = [&](char* c, i64 c_row, bool accumulate) {
     i64 k0 = 0;
     do {
@@ -65,7 +65,7 @@ struct TileInPlace {
   explicit TileInPlace(const Product& p) {
     const bool flat = p.g.m <= 2 * p.kernels.mr;
     height = flat ? p.g.m : 4 * p.kernels.mr;
-    width = flat ? kTileBytes / 2 / p.kernels.element_size : p.g.n;
+    width = flat ? p.kernels.blocks.tile_bytes / 2 / p.kernels.element_size : p.g.n;
   }
   i64 height, width;
 };

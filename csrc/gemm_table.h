@@ -4,7 +4,7 @@ template <typename T, int MR, int NV>
 constexpr Kernels floating_kernels() {
   return {MR, NV * Vector<T>::lanes, 1, sizeof(T), sizeof(T), block<Plain<T>, MR, NV>,
           direct<Plain<T>, MR, NV>, vector_rows<T>, vector_dots<T>,
-          {finish<T, float>, finish<T, double>, finish<T, Bf16>, finish<T, F16>}};
+          {finish<T, float>, finish<T, double>, finish<T, Bf16>, finish<T, F16>}, kBlocks};
 }
 
 // Integers are products of few programs: small kernels, for the size of the library. Signed ones

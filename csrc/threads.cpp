@@ -381,6 +381,10 @@ int thread_count() noexcept {
   return count;
 }
 
+bool loops_run_alone() noexcept {
+  return thread_count() == 1 || pool.taken.load(std::memory_order_relaxed);
+}
+
 int set_thread_share(int count) noexcept { return std::exchange(share_of_thread, count); }
 
 void set_thread_count(int count) noexcept {
@@ -484,7 +488,7 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   const std::int64_t grains = (n - 1) / grain + 1;
   const std::int64_t most = std::min<std::int64_t>(grains, thread_count());
   // within another loop threads are busy, and times are not those of the loop alone
-  if (most == 1 || pool.taken.load(std::memory_order_relaxed)) {
+  if (most == 1 || loops_run_alone()) {
     return run_alone(body, arg, n, few ? n : grain, stops, context);
   }
   LoopCost cost(body, n, grain, estimate > 0 ? estimate : grains * kUnknownPiece);

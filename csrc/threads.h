@@ -50,6 +50,8 @@ class ProgramRun {
 
 // How many threads a parallel_for may use, the caller included.
 int thread_count() noexcept;
+// Whether a parallel_for of this thread would run on it alone now.
+bool loops_run_alone() noexcept;
 // At least 1; 0 returns to the number of CPUs that this process may use.
 void set_thread_count(int count) noexcept;
 
