@@ -1,12 +1,16 @@
-"""Matrix products and convolutions of csrc alone, against numpy, torch and jax, in GFLOP/s.
+"""Matrix products and convolutions of csrc, against numpy, torch and jax.
 
-Run from the repository's root: `python benchmarks/gemm.py [words of case names]`. Every round times
-every library once; the median and the best of the rounds are printed.
+    python benchmarks/gemm.py [--seconds S] [--budget S] [--write] [words of case names]
+
+from the repository's root. Every round times every library once, after a rest in which the threads
+of the one before go to sleep; the median and the best of the rounds are printed. `--write` keeps
+them in benchmarks/results/. Products with an epilogue are programs of `jit`; of all others the
+library's function is called alone.
 """
 
 from __future__ import annotations
 
-import statistics
+import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -21,7 +25,20 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import jax
 import jax.numpy as jnp
 import torch
+from bounds import SUBJECT, Best
+from harness import (
+    Case,
+    Row,
+    Timing,
+    load,
+    measure,
+    print_header,
+    print_row,
+    read_results,
+    write_results,
+)
 
+import functrans as ft
 from tests.runtime.library_calls import conv_call, gemm_call
 
 Calls = dict[str, Callable[[], Any]]
@@ -47,7 +64,7 @@ def product(m: int, n: int, k: int, batch: tuple[int, ...] = (), dtype: Any = np
         b = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2)
     c = np.empty((*batch, m, n), dtype)
     x, y, z = to_torch(a), to_torch(b), to_torch(c)
-    calls: Calls = {"ours": gemm_call(a, b, c), "torch": lambda: torch.matmul(x, y, out=z)}
+    calls: Calls = {SUBJECT: gemm_call(a, b, c), "torch": lambda: torch.matmul(x, y, out=z)}
     if dtype != ml_dtypes.bfloat16:
         calls["numpy"] = lambda: np.matmul(a, b, out=c)
     if dtype != np.float64:
@@ -57,6 +74,36 @@ def product(m: int, n: int, k: int, batch: tuple[int, ...] = (), dtype: Any = np
         q = jnp.asarray(b.swapaxes(-1, -2) if "b" in turned else b)
         calls["jax"] = lambda: function(p, q).block_until_ready()
     return 2e-9 * m * n * k * int(np.prod(batch)), calls
+
+
+def integers(m: int, n: int, k: int) -> tuple[float, Calls]:
+    """int8 with sums of int32."""
+    a, b = (np.random.default_rng(0).integers(-100, 100, shape).astype(np.int8)
+            for shape in ((m, k), (k, n)))
+    p, q = jnp.asarray(a), jnp.asarray(b)
+    function = jax.jit(lambda p, q: jax.lax.dot(p, q, preferred_element_type=jnp.int32))
+    x, y = torch.from_numpy(a), torch.from_numpy(b)
+    return 2e-9 * m * n * k, {SUBJECT: gemm_call(a, b, np.empty((m, n), np.int32)),
+                              "torch": lambda: torch._int_mm(x, y),
+                              "jax": lambda: function(p, q).block_until_ready()}
+
+
+def dense(m: int, n: int, k: int, dtype: Any) -> tuple[float, Calls]:
+    """gelu(x @ w + b), each as its library's compiler makes it."""
+    x, w, b = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype), normal(n, dtype=dtype)
+    w = (w / k ** 0.5).astype(dtype)
+    ours = ft.jit(lambda x, w, b: ft.nn.gelu(x @ w + b))
+    theirs = jax.jit(lambda x, w, b: jax.nn.gelu(x @ w + b))
+    mine, jaxs = [ft.numpy.asarray(z) for z in (x, w, b)], [jnp.asarray(z) for z in (x, w, b)]
+    tx, tw, tb = to_torch(x), to_torch(np.ascontiguousarray(w.T)), to_torch(b)
+
+    def torchs() -> Any:
+        with torch.inference_mode():
+            return torch.nn.functional.gelu(torch.nn.functional.linear(tx, tw, tb),
+                                            approximate="tanh")
+
+    return 2e-9 * m * n * k, {SUBJECT: lambda: ours(*mine).block_until_ready(), "torch": torchs,
+                              "jax": lambda: theirs(*jaxs).block_until_ready()}
 
 
 def convolution(batch: int, size: int, features: int, out_features: int, kernel: int,
@@ -92,7 +139,7 @@ def convolution(batch: int, size: int, features: int, out_features: int, kernel:
         call = conv_call(x, ct, np.empty_like(w), window_strides=one, padding=((pad, pad),) * 2,
                          lhs_dilation=one, rhs_dilation=(stride,) * 2,
                          dimension_numbers=tuple(map(swapped, (spec[0], spec[2], spec[1]))))
-    calls: Calls = {"ours": call}
+    calls: Calls = {SUBJECT: call}
     names = ("NHWC", "HWIO", "NHWC") if layout == "NHWC" else ("NCHW", "OIHW", "NCHW")
 
     def forward(p: Any, q: Any) -> Any:
@@ -125,6 +172,20 @@ CASES: dict[str, Callable[[], tuple[float, Calls]]] = {
     "1000x777x555": lambda: product(1000, 777, 555),
     "1024^3 float64": lambda: product(1024, 1024, 1024, dtype=np.float64),
     "1024^3 bfloat16": lambda: product(1024, 1024, 1024, dtype=half),
+    **{f"{n}^3 bfloat16": lambda n=n: product(n, n, n, dtype=half) for n in (2048, 4096)},
+    **{f"1024^3 bfloat16 {t}.T": lambda t=t: product(1024, 1024, 1024, dtype=half, turned=t)
+       for t in "ab"},
+    **{f"{m} x 1024 x {n} bfloat16": lambda m=m, n=n: product(m, n, 1024, dtype=half)
+       for m in (1, 8, 64) for n in (1024, 4096)},
+    "64 x 1024 x 1024": lambda: product(64, 1024, 1024),
+    "attention q k.T bfloat16": lambda: product(512, 512, 64, (4, 8), dtype=half, turned="b"),
+    "attention p v bfloat16": lambda: product(512, 64, 512, (4, 8), dtype=half),
+    "4096^3": lambda: product(4096, 4096, 4096),
+    **{f"{n}^3 int8": lambda n=n: integers(n, n, n) for n in (1024, 2048)},
+    **{f"gelu(x @ w + b) {m} x 1024 x {n}{name}":
+       lambda m=m, n=n, dtype=dtype: dense(m, n, 1024, dtype)
+       for m, n in ((64, 4096), (1024, 1024), (2048, 4096))
+       for name, dtype in (("", np.float32), (" bfloat16", half))},
     "1024 x 32^3": lambda: product(32, 32, 32, (1024,)),
     "1024 x 32^3 b.T": lambda: product(32, 32, 32, (1024,), turned="b"),
     "4096 x 8^3": lambda: product(8, 8, 8, (4096,)),
@@ -150,26 +211,34 @@ CASES: dict[str, Callable[[], tuple[float, Calls]]] = {
 }
 
 
-def main(words: list[str]) -> None:
-    libraries = ("ours", "numpy", "torch", "jax")
-    print(f"{'GFLOP/s, median (best)':34s}" + "".join(f"{name:>18s}" for name in libraries))
-    for name, make in CASES.items():
-        if words and not any(word in name for word in words):
-            continue
-        work, calls = make()
-        times: dict[str, list[float]] = {library: [] for library in calls}
-        for call in calls.values():
-            call()
-        end = time.perf_counter() + 1.5
-        while time.perf_counter() < end:
-            for library, call in calls.items():
-                begin = time.perf_counter()
-                call()
-                times[library].append(time.perf_counter() - begin)
-        cells = (f"{work / statistics.median(times[x]):8.1f} ({work / min(times[x]):7.1f})"
-                 if x in times else "" for x in libraries)
-        print(f"{name:34s}" + "".join(f"{cell:>18s}" for cell in cells), flush=True)
+def row(title: str, seconds: float) -> Row:
+    work, calls = CASES[title]()
+    return measure(Case(title, {name: Timing("call()", {"call": call})
+                                for name, call in calls.items()},
+                        Best(0.95), 1.0, "GFLOP/s", 1e9 * work),
+                   rounds=100, seconds=seconds, least=5, rest=0.01)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", help="measure cases with one of these words")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of a case")
+    parser.add_argument("--budget", type=float, default=3600, help="seconds, then no more cases")
+    parser.add_argument("--write", action="store_true", help="keep what was measured")
+    given = parser.parse_args()
+    before, rows = load(), []
+    titles = [t for t in CASES if not given.words or any(word in t for word in given.words)]
+    width = max(map(len, titles))
+    print_header(width)
+    end = time.perf_counter() + given.budget
+    with ft.config.default_device("cpu"):
+        for title in titles:
+            if time.perf_counter() < end:
+                rows.append(row(title, given.seconds))
+                print_row(rows[-1], width)
+    if given.write:
+        print(write_results("gemm", rows, before, list(read_results("gemm").values())))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
