@@ -70,9 +70,10 @@ def value_and_grad(  # type: ignore[overload-overlap]
 
 
 @overload
-def value_and_grad(fun: Callable[Concatenate[A, B, P], R], argnums: Literal[1],
-                   has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
-                   ) -> Callable[Concatenate[A, B, P], tuple[R, B]]: ...
+def value_and_grad(  # type: ignore[overload-overlap]
+        fun: Callable[Concatenate[A, B, P], R], argnums: Literal[1],
+        has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+        ) -> Callable[Concatenate[A, B, P], tuple[R, B]]: ...
 
 
 @overload
