@@ -21,6 +21,7 @@ except ImportError as _error:
 from functrans import array as array
 from functrans import config, core, debug, dlpack, dtypes, lax, numpy, tree, tree_util
 from functrans import methods as _methods
+from functrans import program_views as _program_views
 from functrans import third_parties as _third_parties
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
@@ -128,6 +129,7 @@ remat = checkpoint
 _methods.install()
 _eager.install()
 _third_parties.install()
+_program_views.install()
 
 __all__ = [
     "Array", "Device", "Dim", "NamedSharding", "P", "ShapeDtypeStruct", "Shard", "ad_checkpoint",

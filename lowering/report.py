@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from functrans.core.dims import Size
-from functrans.core.jaxpr import Jaxpr, jaxpr_parts
+from functrans.core.jaxpr import Atom, Jaxpr, jaxpr_parts
 from functrans.core.source import Source, shown_file
 
-__all__ = ["KernelReport", "Law", "Line", "Peak", "Report", "TracedProgram", "Value", "bytes_text",
-           "count_text", "line_of"]
+__all__ = ["CodeValue", "CollectiveNote", "Contracted", "KernelReport", "Law", "Line",
+           "MemoryStep", "Peak", "Reason", "Report", "Rewrite", "RewritePass", "TracedProgram",
+           "Value", "bytes_text", "count_text", "line_of"]
 
 
 LONGEST = 64  # characters of a line of code in a text
@@ -46,7 +47,7 @@ def line_of(source: Source | None) -> Line | None:
 class TracedProgram:
     """What a report is about: a traced program, what its inputs are called and which are donated.
 
-    `backend` is the name of what compiles it.
+    `backend` is the name of what compiles it, `results` are what its outputs are called.
     """
 
     name: str
@@ -54,6 +55,7 @@ class TracedProgram:
     inputs: Sequence[str]
     donated: frozenset[int]
     backend: str
+    results: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,16 @@ class Law:
 
 
 @dataclass(frozen=True)
+class CodeValue:
+    """A value that the source of a kernel computes or reads: its type, the equation of the program
+    that makes it, by number, and the line that asked for it."""
+
+    type: str
+    equation: int | None
+    line: Line | None
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """A step of a compiled program: a kernel, or a call.
 
@@ -74,9 +86,15 @@ class KernelReport:
     is computed, `function` what it is called in the `source`; `flops` and `moved` (bytes) are what
     it does in one run of the program, 0 where that is not known, of which it is `runs` runs.
     `parts` are its equations launch by launch. `instructions` makes the text of its machine code,
-    where that is not `ptx`. Of a GPU's kernel are known the `programs` of a launch, `spills`, the
+    where that is not `ptx`, `instruction_lines` the same with the line of the source of each. Of a
+    GPU's kernel are known the `programs` of a launch, `spills`, the
     numbers of a thread that are in memory for want of registers, and an `estimate` of the seconds
     of all its runs.
+
+    A step of a loop or a branch names it as its `place`, and `per` says what `runs`, `flops` and
+    `moved` are of where that is not one run of the program: `iteration` of a loop that decides
+    itself when it ends, `call` of a branch. `on_host` is why the host computes it, if it does.
+    `values` are those of the program that variables of the source are, or are elements of.
     """
 
     name: str
@@ -96,6 +114,90 @@ class KernelReport:
     programs: int = field(default=0, repr=False)
     spills: int = field(default=0, repr=False)
     estimate: float = field(default=0.0, repr=False)
+    place: str = ""
+    per: str = ""
+    on_host: str = ""
+    instruction_lines: Callable[[], Sequence[tuple[str, int]]] | None = field(
+        default=None, repr=False, compare=False)
+    values: Mapping[str, CodeValue] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Rewrite:
+    """One application of a law: the equation and what stands in its place, as text."""
+
+    table: str
+    law: str
+    line: Line | None
+    before: str
+    after: str
+    of: tuple[Atom, ...] = field(default=(), repr=False)
+    """The results of the equation, variables of the program before."""
+    by: tuple[Atom, ...] = field(default=(), repr=False)
+    """What replaces them, variables of the program after unless a later law replaces these."""
+
+
+@dataclass(frozen=True, eq=False)
+class RewritePass:
+    """A pass that changed the program: before and after, and its rewrites in order.
+
+    `depth` is 0 for the whole program, more for the body of a loop.
+    """
+
+    name: str
+    before: Jaxpr = field(repr=False)
+    after: Jaxpr = field(repr=False)
+    rewrites: tuple[Rewrite, ...] = field(repr=False)
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a value goes through memory between kernels, and what of a user changes that.
+
+    `nbytes` are those of the value, `readers` the steps that read it where that is all there is to
+    say; `advice` is empty where nothing is to be gained.
+    """
+
+    line: Line | None
+    value: str
+    nbytes: Size
+    why: str
+    advice: str = ""
+    readers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.line}: " if self.line else ""
+        if not self.value:
+            return f"{place}{self.why}"
+        return f"{place}{self.value} {self.why}"
+
+
+@dataclass(frozen=True)
+class Contracted:
+    """Values of a sum of products, and whether they were made or computed from their factors.
+
+    `flops` and `nbytes`, of what is alive at the peak, are of either way by estimate; None where
+    there is no such way.
+    """
+
+    values: tuple[str, ...]
+    reductions: tuple[str, ...]
+    line: Line | None
+    never_made: bool
+    made_flops: int | None
+    made_nbytes: int | None
+    factors_flops: int | None
+    factors_nbytes: int | None
+
+
+@dataclass(frozen=True)
+class MemoryStep:
+    """The temporaries that are alive while a step runs, the largest first."""
+
+    step: str
+    nbytes: int
+    values: tuple[Value, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -149,7 +251,7 @@ class Report:
     laws: Sequence[Law]
     kernels: Sequence[KernelReport]
     decisions: Sequence[str]
-    apart: Sequence[str]
+    reasons: Sequence[Reason]
     memory: Sequence[str]
     bytes: dict[str, Size]
     peak: Peak | None
@@ -158,6 +260,17 @@ class Report:
     mesh: str = ""
     """The mesh that it runs on, of which this is the program of each device."""
     collectives: Sequence[CollectiveNote] = ()
+    results: Sequence[str] = ()
+    """What its outputs are called."""
+    passes: Sequence[RewritePass] = ()
+    contracted: Sequence[Contracted] = ()
+    timeline: Sequence[MemoryStep] = ()
+    """Temporaries step by step; where no steps have names, in order."""
+
+    @property
+    def apart(self) -> list[str]:
+        """The `reasons` as text."""
+        return list(dict.fromkeys(map(str, self.reasons)))
 
     def equations(self) -> list[tuple[str, Line | None]]:
         """The equations of the simplified program as text, and the user's lines."""

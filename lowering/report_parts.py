@@ -5,33 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.source import Source
 from functrans.lowering.analysis import memory_of
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.memory.arena import Block
+from functrans.lowering.passes.networks.cost_estimate import CostEstimate
 from functrans.lowering.passes.networks.decide import Decision
+from functrans.lowering.passes.pass_log import PassLog
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Residual
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.report import (
+    Contracted,
     KernelReport,
     Law,
     Line,
+    MemoryStep,
     Peak,
+    Reason,
     Report,
+    Rewrite,
+    RewritePass,
     TracedProgram,
     Value,
     line_of,
 )
+from functrans.lowering.schedule.advice import advice_on, advice_on_kept
 from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.schedule.show import tensor_text
 
 if TYPE_CHECKING:
     from functrans.lowering.executable import Executable
 
-__all__ = ["computes_nothing", "decision_texts", "kept_text", "laws_of", "note_text",
-           "numbers_of_steps", "peak_of", "report_as_a_whole", "report_without_code", "sources_of"]
+__all__ = ["computes_nothing", "contracted_of", "decision_texts", "kept_reason", "laws_of",
+           "note_reason", "numbers_of_steps", "passes_of", "peak_of", "report_as_a_whole",
+           "report_without_code", "residual_reasons", "sources_of", "timeline_of"]
 
 
 def report_as_a_whole(traced: TracedProgram, executable: Executable) -> Report:
@@ -43,7 +53,7 @@ def report_as_a_whole(traced: TracedProgram, executable: Executable) -> Report:
                         cost.get("flops", 0), cost.get("bytes accessed", 0), traced.backend,
                         jaxpr.name, text)
     return Report(traced.name, traced.backend, jaxpr, jaxpr, traced.inputs, [], [step], [], [], [],
-                  executable.memory_analysis(), None, text)
+                  executable.memory_analysis(), None, text, results=traced.results)
 
 
 def report_without_code(traced: TracedProgram, is_sized: bool) -> Report:
@@ -52,12 +62,14 @@ def report_without_code(traced: TracedProgram, is_sized: bool) -> Report:
     One that `is_sized` is compiled for each set of its sizes.
     """
     decisions: list[Decision] = []
-    simplified = simplify(traced.jaxpr, decisions=decisions)
+    log = PassLog()
+    simplified = simplify(traced.jaxpr, log, decisions=decisions)
     target = "nothing to compute" if not simplified.eqns else \
         "compiled once its sizes are known" if is_sized and simplified.size_names else "NumPy"
     return Report(traced.name, target, traced.jaxpr, simplified, traced.inputs,
-                  laws_of(traced.jaxpr), [], decision_texts(decisions), [], [],
-                  memory_of(simplified), None)
+                  laws_of(log), [], decision_texts(decisions), [], [],
+                  memory_of(simplified), None, results=traced.results, passes=passes_of(log),
+                  contracted=contracted_of(decisions))
 
 
 def computes_nothing(jaxpr: Jaxpr) -> bool:
@@ -65,15 +77,30 @@ def computes_nothing(jaxpr: Jaxpr) -> bool:
     return not simplify(jaxpr).eqns
 
 
-def laws_of(jaxpr: Jaxpr) -> list[Law]:
+def laws_of(log: Sequence[Change]) -> list[Law]:
     """The laws that the passes applied, in the order of their first use."""
-    log: list[Change] = []
-    simplify(jaxpr, log=log)
     found: dict[tuple[str, str], list[Line | None]] = {}
     for change in log:
         found.setdefault((change.table, change.law), []).append(line_of(change.source))
     return [Law(table, law, len(lines), tuple(dict.fromkeys([x for x in lines if x])))
             for (table, law), lines in found.items()]
+
+
+def passes_of(log: PassLog) -> list[RewritePass]:
+    """The passes that changed the program, with its text before and after."""
+    return [RewritePass(run.name, run.before, run.after, tuple([
+        Rewrite(c.table, c.law, line_of(c.source), c.before, c.after, c.of, c.by)
+        for c in run.changes]), run.depth) for run in log.runs]
+
+
+def contracted_of(decisions: Sequence[Decision]) -> list[Contracted]:
+    """What was decided on the values of networks, as data."""
+    def of(cost: CostEstimate | None) -> tuple[int | None, int | None]:
+        return (None, None) if cost is None else (round(cost.flops + cost.elements),
+                                                  round(cost.memory))
+
+    return [Contracted(d.values, d.reductions, line_of(d.source), d.is_contracted,
+                       *of(d.materialised), *of(d.contracted)) for d in decisions]
 
 
 def decision_texts(decisions: Sequence[Decision]) -> list[str]:
@@ -86,10 +113,11 @@ def decision_texts(decisions: Sequence[Decision]) -> list[str]:
     return found
 
 
-def residual_texts(residuals: Sequence[Residual]) -> list[str]:
+def residual_reasons(residuals: Sequence[Residual]) -> list[Reason]:
     """What was decided on values that are needed late, equal ones once."""
-    lines = [(line_of(r.source), r) for r in residuals]
-    return list(dict.fromkeys(f"{line}: {r}" if line else str(r) for line, r in lines))
+    return list(dict.fromkeys(
+        Reason(line_of(r.source), "", r.aval.nbytes, str(r), advice_on(str(r)))
+        for r in residuals))
 
 
 def numbers_of_steps(jaxpr: Jaxpr, steps: Sequence[Iterable[Equation]]) -> list[tuple[int, ...]]:
@@ -120,41 +148,58 @@ def sources_of(jaxpr: Jaxpr, equations: Iterable[int]) -> list[Source]:
     return list(dict.fromkeys([s for s in found if s is not None]))
 
 
+def timeline_of(blocks: Sequence[Block[Any]], names: Sequence[str],
+                lines: Sequence[Line | None]) -> list[MemoryStep]:
+    """The temporaries of an arena step by step; nothing where sizes are not known."""
+    if not blocks or not all(isinstance(b.nbytes, int) for b in blocks):
+        return []
+    found = []
+    for k in range(max(len(names), 1 + max(b.last for b in blocks))):
+        values = [Value(_type(b.key), int(b.nbytes), _line(b.key) or _get(lines, b.first))
+                  for b in blocks if b.first <= k <= b.last]
+        values.sort(key=lambda v: -v.nbytes)
+        found.append(MemoryStep(names[k] if k < len(names) else "",
+                                sum(v.nbytes for v in values), tuple(values)))
+    return found
+
+
 def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
             lines: Sequence[Line | None]) -> Peak | None:
     """The peak of an arena; `names` and `lines` are those of the steps, where they are known.
 
     None where nothing is needed, or not known before sizes are.
     """
-    if not blocks or not all(isinstance(b.nbytes, int) for b in blocks):
+    timeline = timeline_of(blocks, names, lines)
+    if not timeline:
         return None
-    steps = range(1 + max(b.last for b in blocks))
-    live = [sum(int(b.nbytes) for b in blocks if b.first <= k <= b.last)
-            for k in steps]
-    k = max(steps, key=live.__getitem__)
-    values = [Value(_type(b.key), int(b.nbytes), _line(b.key) or _get(lines, b.first))
-              for b in blocks if b.first <= k <= b.last]
-    values.sort(key=lambda v: -v.nbytes)
+    k = max(range(len(timeline)), key=lambda k: timeline[k].nbytes)
+    step = timeline[k]
     # what the step at the peak makes is what brings the memory there
     made = [_line(b.key) for b in blocks if b.first == k]
-    line = next(filter(None, made), None) or _get(lines, k) or values[0].line
-    name = names[k] if k < len(names) else ""
-    return Peak(name, live[k], line, tuple(values))
+    line = next(filter(None, made), None) or _get(lines, k) or step.values[0].line
+    return Peak(step.step, step.nbytes, line, step.values)
 
 
-def note_text(note: FusionNote) -> str:
+def note_reason(note: FusionNote) -> Reason:
     """Why a value is not computed in the kernel of another."""
-    line = line_of(note.source)
-    place = f"{line}: " if line else ""
-    return f"{place}{tensor_text(note.tensor)} is computed apart: {note.reason}"
+    return Reason(line_of(note.source), tensor_text(note.tensor), _nbytes(note.tensor),
+                  f"is computed apart: {note.reason}", advice_on(note.reason))
 
 
-def kept_text(t: Tensor, readers: Sequence[str]) -> str:
-    """That a value goes through memory, since these steps read it."""
-    line = line_of(t.source)
-    place = f"{line}: " if line else ""
-    return (f"{place}{tensor_text(t)} is in memory, where {' and '.join(readers)} "
-            f"find{'s' * (len(readers) == 1)} it")
+def kept_reason(t: Tensor, readers: Sequence[str], is_operand: bool = False,
+                is_result: bool = False) -> Reason:
+    """That a value goes through memory, since these steps read it.
+
+    It is an operand of a call, or the result of one, where that is known.
+    """
+    why = (f"is in memory, where {' and '.join(readers)} "
+           f"find{'s' * (len(readers) == 1)} it")
+    return Reason(line_of(t.source), tensor_text(t), _nbytes(t), why,
+                  advice_on_kept(len(readers), is_operand, is_result), tuple(readers))
+
+
+def _nbytes(t: Tensor) -> Size:
+    return t.size * item_size(t.dtype)
 
 
 def _type(key: object) -> str:

@@ -33,7 +33,7 @@ LAYERS = [
     "extend", "interpreters",
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
-    "third_parties", "placement", "environment",
+    "third_parties", "program_views", "placement", "environment",
     "flatten_util", "ops", "profiler",
     "mutable",
     "random",
@@ -71,11 +71,13 @@ NARROW = {
                                            "jit.stages", "checks.program")},
     # what explains, draws, times and exports asks the interface of backends
     ("inspect", "lowering"): {
-        ("functrans.inspect.explain", "functrans.lowering.backend"),
-        ("functrans.inspect.profile", "functrans.lowering.backend"),
-        ("functrans.inspect.profile", "functrans.lowering.report_parts"),
+        ("functrans.inspect.explain.explanation", "functrans.lowering.backend"),
+        ("functrans.inspect.profile.run", "functrans.lowering.backend"),
+        ("functrans.inspect.profile.run", "functrans.lowering.report_parts"),
         *[(f"functrans.inspect.{m}", "functrans.lowering.report")
-          for m in ("explain", "graph", "page", "profile", "text", "utilisation")]},
+          for m in ("costs", "draw.graph", "explain.code", "explain.explanation", "explain.page",
+                    "explain.stepping", "explain.text", "profile.compare", "profile.profiles",
+                    "profile.run", "regions", "timeline", "utilisation")]},
     ("export", "lowering"): {
         *[(f"functrans.export.{m}", "functrans.lowering.backend")
           for m in ("c_program", "kernels", "ready")],
@@ -89,6 +91,7 @@ LAZY = {"sympy", "triton", "importlib.metadata", "scipy.sparse.linalg"}
 # parts of the lowering that `import functrans`, or a program from the disk cache, does without:
 # 30 ms of the first result
 DEFERRED = {
+    ("functrans.program_views", "functrans.core.jaxpr_html"),
     ("functrans.inspect.names", "functrans.export.exported"),
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
     ("functrans.lowering.backend", "functrans.lowering.float0"),
@@ -253,8 +256,8 @@ def test_later_rooms_are_recognised(importer, imported):
     ("functrans.primitives.dot", "functrans.transforms.vmap"),
     ("functrans.primitives.dot", "functrans.lowering.backend"),
     ("functrans.transforms.jit.api", "functrans.lowering.reference"),
-    ("functrans.inspect.explain", "functrans.lowering.c.lower"),
-    ("functrans.inspect.profile", "functrans.lowering.triton.backend"),
+    ("functrans.inspect.explain.explanation", "functrans.lowering.c.lower"),
+    ("functrans.inspect.profile.run", "functrans.lowering.triton.backend"),
     ("functrans.export.ready", "functrans.lowering.c.portable"),
     ("functrans.export.c_program", "functrans.lowering.c.standalone"),
     ("functrans.transforms.vmap", "functrans.lowering.backend"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
 __all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "ParamDict", "Value", "Var",
-           "decided_names", "equation_text", "jaxpr_parts", "size_names", "subjaxprs"]
+           "decided_names", "equation_text", "jaxpr_parts", "letters", "literal_text",
+           "param_text", "size_names", "subjaxprs"]
 
 
 class Var:
@@ -164,8 +164,8 @@ class Jaxpr:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
-        return jaxpr_html(self)
+    _repr_html_: ClassVar[Callable[[Any], str]] = str
+    """What a notebook shows; `functrans.program_views` sets it to a view with colours."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +200,7 @@ class ClosedJaxpr:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
-        return jaxpr_html(self.jaxpr)
+    _repr_html_: ClassVar[Callable[[Any], str]] = str
 
 
 def size_names(value: Any) -> frozenset[str]:
@@ -251,19 +250,22 @@ class _Names:
             return f"{literal_text(atom.value)}:{atom.aval}"
         name = self._names.get(atom)
         if name is None:
-            name = self._names[atom] = _letters(len(self._names))
+            name = self._names[atom] = letters(len(self._names))
         return name
 
     def typed(self, atom: Atom) -> str:
         return f"{self(atom)}:{atom.aval}"
 
 
-def _letters(n: int) -> str:
+def letters(n: int) -> str:
     n, last = divmod(n, 26)
-    return (_letters(n) if n else "") + chr(ord("a") + last)
+    return (letters(n) if n else "") + chr(ord("a") + last)
 
 
 def literal_text(value: Any) -> str:
+    """The shortest number that is the value in its dtype: `1e-05` of a float32, not 9.99e-06."""
+    if hasattr(value, "dtype") and value.dtype.kind in "fcV":
+        return str(value)
     return repr(value.item()) if hasattr(value, "item") else repr(value)
 
 
@@ -311,7 +313,7 @@ def _equation_text(eqn: Equation, names: _Names, indent: int) -> str:
 def _params_text(params: Mapping[str, Any], indent: int) -> str:
     if not params:
         return ""
-    items = [f"{key}={_param_text(value, indent + 2)}" for key, value in sorted(params.items())]
+    items = [f"{key}={param_text(value, indent + 2)}" for key, value in sorted(params.items())]
     flat = f"[{' '.join(items)}]"
     if len(flat) <= 72 and "\n" not in flat:
         return flat
@@ -319,20 +321,14 @@ def _params_text(params: Mapping[str, Any], indent: int) -> str:
     return "[" + "".join(pad + item for item in items) + "\n" + " " * indent + "]"
 
 
-def _param_text(value: Any, indent: int) -> str:
+def param_text(value: Any, indent: int) -> str:
     if isinstance(value, ClosedJaxpr):
         value = value.jaxpr
     if isinstance(value, Jaxpr):
         return jaxpr_text(value, indent)
     if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
         pad = "\n" + " " * indent
-        return "(" + "".join(pad + _param_text(v, indent) for v in value) + ")"
+        return "(" + "".join(pad + param_text(v, indent) for v in value) + ")"
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     return str(value)
-
-
-def jaxpr_html(jaxpr: Jaxpr) -> str:
-    """The program for a notebook: its text in a block that scrolls."""
-    text = html.escape(jaxpr_text(jaxpr))
-    return f'<pre style="overflow-x:auto;line-height:1.3">{text}</pre>'

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import MethodType
 from typing import Any
 
-from functrans.core.keypath import keystr
+from functrans.core.keypath import DictKey, keystr
 from functrans.core.tree import tree_paths
 from functrans.transforms.jit.api import Lowered
 
-__all__ = ["input_names", "title_of"]
+__all__ = ["input_names", "result_names", "short_path", "title_of"]
 
 
 def title_of(lowered: Lowered, f: Any) -> str:
@@ -25,14 +25,31 @@ def title_of(lowered: Lowered, f: Any) -> str:
     return lowered.jaxpr.name
 
 
-def input_names(lowered: Lowered, f: Any, args: tuple[Any, ...]) -> list[str]:
-    """`params['w']` for each input; constants of the trace, which come first, by number."""
+def short_path(path: Iterable[Any]) -> str:
+    """`[0].w`: keys of dicts that are names are written as attributes are."""
+    return "".join([f".{key.key}" if isinstance(key, DictKey) and isinstance(key.key, str)
+                    and key.key.isidentifier() else str(key) for key in path])
+
+
+def result_names(lowered: Lowered) -> list[str]:
+    """`result[0].w` for each output, or `result` where it is the only one."""
+    return [f"result{short_path(path)}" for path in tree_paths(lowered.out_tree)]
+
+
+def input_names(lowered: Lowered, f: Any, args: tuple[Any, ...],
+                text: Callable[[Iterable[Any]], str] = keystr) -> list[str]:
+    """`params['w']` for each input; constants of the trace, which come first, by number.
+
+    `text` writes paths: `short_path` those of explanations.
+    """
     paths = tree_paths(lowered.in_tree)
     count = len(lowered.jaxpr.invars) - len(paths)
     positional = 1 + max((path[0][1].idx for path in map(_halves, paths) if path[0][0] == 0),
                          default=-1)
-    names = _parameters(f) if callable(f) and positional <= len(args) else []
     static = len(args) - positional  # where some are static, who is who is not known
+    if isinstance(f, Lowered) and not args:
+        f, static = f.function, 0
+    names = _parameters(f) if callable(f) and static >= 0 else []
     found = [f"constant {k}" for k in range(count)]
     for (half, first), rest in map(_halves, paths):
         if half == 1:
@@ -41,7 +58,7 @@ def input_names(lowered: Lowered, f: Any, args: tuple[Any, ...]) -> list[str]:
             name = names[first.idx]
         else:
             name = f"argument {first.idx}"
-        found.append(name + keystr(rest))
+        found.append(name + text(rest))
     return found
 
 

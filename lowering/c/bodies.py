@@ -174,8 +174,12 @@ def _parallel_scan(call: ScanLoop, out: FunctionWriter, body: FunctionWriter) ->
     length = out.size(call.length)
     out.line(f"{{ ft_map m = {{ctx, {_array([out.where[x] for x in operands])}, "
              f"{_array([out.where[y] for y in call.results])}, g, z, 0}};")
+    if out.module.timed:  # its clocks are not for several threads
+        out.line("  const i64 unclocked = ft_unclocked;\n  ft_unclocked = 1;")
     out.line(f"  if (ft_run(ctx, {name}, &m, {length}, {max(1, SERVER.grain_work // each)}, "
              f"{length} * {each})) return 1;")
+    if out.module.timed:
+        out.line("  ft_unclocked = unclocked;")
     out.line("  if (m.error) return m.error; }")
 
 

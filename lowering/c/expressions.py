@@ -131,6 +131,8 @@ class KernelText:
     serial: bool
     sources: list[Any] = field(default_factory=list)
     lanes: int = 1
+    values: dict[str, Tensor] = field(default_factory=dict)
+    """The values of the program that variables of the text are, or are elements of."""
 
 
 def is_number(n: Any, value: int) -> bool:
@@ -197,6 +199,7 @@ class ExprWriter:
         self.locals: dict[Tensor, str] = {}
         self.local_stage: dict[Tensor, int] = {}
         self.tiles: dict[Any, str] = {}
+        self.named: dict[str, Expr] = {}
         self.stage = 0
         self.i_text = "i"
         self.count: str | None = None
@@ -287,6 +290,7 @@ class ExprWriter:
             else:
                 text = self._operation(e, args, 1)
             memo[key] = self.fresh(where, ctype(e.dtype), text)
+            self.named[memo[key]] = e
         return memo[key]
 
     # --- vectors
@@ -310,6 +314,7 @@ class ExprWriter:
             else:
                 text = self._operation(e, args, self.lanes)
             self._loop[key] = self.fresh(loop, self.prelude.vtype(e.dtype, self.lanes), text)
+            self.named[self._loop[key]] = e
         return self._loop[key]
 
     def _spread(self, e: Expr) -> str:

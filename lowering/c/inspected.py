@@ -14,6 +14,7 @@ from functrans.lowering.c.portable import portable
 from functrans.lowering.c.report import report_of
 from functrans.lowering.c.timed import time_steps
 from functrans.lowering.executable import Executable, report_without_code
+from functrans.lowering.passes.pass_log import PassLog
 from functrans.lowering.portable import NotPortableError, PortableKernel, PortableProgram
 from functrans.lowering.report import Report, TracedProgram
 from functrans.lowering.store.cache import program_cache
@@ -29,6 +30,7 @@ class InspectedCProgram(Executable):
                  compiled: Callable[[], Executable]) -> None:
         self.jaxpr = jaxpr
         self.donated = donated
+        self.log = PassLog()
         self._compiled = compiled
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
@@ -37,7 +39,7 @@ class InspectedCProgram(Executable):
     @cached_property
     def lowered(self) -> LoweredToC | None:
         """The program as text; None where NumPy evaluates it."""
-        return lower(self.jaxpr, self.donated)
+        return lower(self.jaxpr, self.donated, log=self.log)
 
     def as_text(self) -> str:
         return str(self.jaxpr) if self.lowered is None else self.lowered.as_text()
@@ -51,7 +53,7 @@ class InspectedCProgram(Executable):
     def report(self, traced: TracedProgram) -> Report:
         if self.lowered is None:
             return report_without_code(traced, is_sized=False)
-        return report_of(self.lowered, traced)
+        return report_of(self.lowered, traced, self.log)
 
     def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
         return time_steps(self.jaxpr, inputs)

@@ -65,6 +65,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         self.lanes = self._lanes()
         self.columns = [m for m in kernel.members if m.role in ("reduce_column", "reduce_all")]
         self.row_buffers: dict[Tensor, str] = {}
+        self.folds: dict[str, Tensor] = {}
         self.streamed = False
 
     # --- what is computed when
@@ -163,7 +164,17 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
                 f"{frees}  ft_clear_upper();\n}}\n{finish}")
         return KernelText(text, self.operands, count, grain, self.weight, self.domain.size,
                           bool(finish), serial, [m.tensor.source for m in self.kernel.members],
-                          self.lanes)
+                          self.lanes, self._values())
+
+    def _values(self) -> dict[str, Tensor]:
+        """The values that variables are elements of, and those that pointers are of."""
+        of = {e: t for s, _ in self._built.values() for (t, _), e in s.reads().items()}
+        for _, elements in self._built.values():
+            of.update((e, t) for t, e in elements.items())
+        found = {name: t for name, e in self.writer.named.items()
+                 if (t := e.aux[0] if e.op == "load" else of.get(e)) is not None}
+        found.update((f"p{k}", t) for k, t in enumerate(self.operands) if isinstance(t, Tensor))
+        return {**found, **self.folds}
 
     def _sizes(self, text: str) -> str:
         """The sizes of a text as variables: the compiler reads the table again after each store."""
@@ -243,6 +254,8 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
             elements = self.built(facts)[1]
             weight = _weight(reachable_expressions([elements[m.tensor] for m in members]))
             unroll = self._unroll(members, folds, weight)
+        self.folds.update((f"f{stage}_{k}", m.tensor) for k, m in enumerate(members)
+                          if m.role in ("reduce_row", "reduce_all"))
         for f in folds:
             f.cascaded = self.is_long_sum(f, unroll * self.lanes)
             self._begin_reduction(f, out, unroll)

@@ -43,6 +43,7 @@ from functrans.lowering.passes.multiply_adds import contract_products
 from functrans.lowering.passes.narrow_numbers import in_bytes
 from functrans.lowering.passes.narrow_products import with_narrow_products
 from functrans.lowering.passes.networks.decide import Decision
+from functrans.lowering.passes.pass_log import PassLog, recorded
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.report import Value
@@ -92,18 +93,20 @@ class LoweredToC:
 
 @collector_paused()
 def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
-          isa: Isa | None = None, plain: bool = False) -> LoweredToC | None:
+          isa: Isa | None = None, plain: bool = False,
+          log: PassLog | None = None) -> LoweredToC | None:
     """The program of a jaxpr; None where the runtime could not run it.
 
     A `timed` one notes when its steps are done; `isa` is that of this machine unless given. In a
-    `plain` one each value has a kernel of its own.
+    `plain` one each value has a kernel of its own. What the passes do is noted in a `log`.
     """
     decisions: list[Decision] = []
-    jaxpr = with_narrow_products(jaxpr)
-    simplified = in_real_numbers(simplify(in_bytes(jaxpr), decisions=decisions))
+    jaxpr = recorded(log, "narrow products", jaxpr, with_narrow_products)
+    jaxpr = recorded(log, "narrow numbers as bytes", jaxpr, in_bytes)
+    simplified = in_real_numbers(simplify(jaxpr, log, decisions=decisions), log)
     isa = isa or compiled_isa()
     if isa.fma:
-        simplified = contract_products(simplified)
+        simplified = recorded(log, "multiply-adds", simplified, contract_products)
     sizes = size_sources(simplified)
     if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
         # the runtime makes room for results before it runs a program that decides their sizes
@@ -135,12 +138,14 @@ def _measured(program: LoweredToC) -> LoweredProgram[LoweredToC]:
         _at_peak(program.text.main), key=lambda v: v.nbytes, default=None))
 
 
-def in_real_numbers(simplified: Jaxpr) -> Jaxpr:
+def in_real_numbers(simplified: Jaxpr, log: PassLog | None = None) -> Jaxpr:
     """A simplified program in real numbers, simplified."""
-    split = split_complex(simplified)
+    name = "complex numbers as pairs"
+    split = recorded(log, name, simplified, split_complex)
     if split is simplified:
         return simplified
-    return split_complex(simplify(split))  # that moves arrays after `complex`: split these, too
+    # that moves arrays after `complex`: split these, too
+    return recorded(log, name, simplify(split, log), split_complex)
 
 
 def _at_peak(main: FunctionWriter) -> Iterator[Value]:

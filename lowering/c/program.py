@@ -86,13 +86,27 @@ CLOCK = """\
 typedef struct { long s, ns; } ft_time;
 int clock_gettime(int, ft_time *);
 i64 ft_ticks[COUNT];
-static inline void ft_tick(i64 k) {
+i64 ft_spent[SLOTS], ft_counts[SLOTS], ft_unclocked = 1;
+static inline i64 ft_now(void) {
   ft_time t;
   clock_gettime(1, &t);
-  ft_ticks[k] = t.s * 1000000000 + t.ns;
+  return t.s * 1000000000 + t.ns;
+}
+static inline void ft_tick(i64 k) { ft_ticks[k] = ft_now(); }
+static inline i64 ft_begin(void) { return ft_unclocked ? 0 : ft_now(); }
+static inline i64 ft_done(i64 k, i64 begin) {
+  if (ft_unclocked) return 0;
+  const i64 now = ft_now();
+  ft_spent[k] += now - begin;
+  ft_counts[k]++;
+  return now;
 }
 """
-"""The nanoseconds of a timed program: when it began, and when each of its steps was done."""
+"""The nanoseconds of a timed program: when it began, and when each of its steps was done.
+
+The clocks in bodies of loops, which take 20 ns each, are on unless it is `ft_unclocked`: then the
+nanoseconds spent in each step of a body are added up, and its runs are counted.
+"""
 
 
 @dataclass(eq=False, repr=False)
@@ -153,10 +167,12 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
         copy = f"memcpy(sizes, z, {8 * given});" if given else ""
         table = f"  i64 sizes[{len(module.sizes)}] = {{0}};\n  {copy}\n  z = sizes;\n"
     outputs = range(len(graph.outputs))
+    module.timed = timed
     main = FunctionWriter(module, None, "ft_main", dict.fromkeys(donated, outputs), timed)
-    if timed:
-        module.declare(CLOCK.replace("COUNT", str(len(main.schedule.steps) + 2)))
     main.write()
+    if timed:
+        module.bodies.insert(0, CLOCK.replace("COUNT", str(len(main.schedule.steps) + 2))
+                             .replace("SLOTS", str(max(module.slots, 1))))
     inputs = len(graph.inputs)
     abi = ABI.replace("SERVER.parallel_work", str(SERVER.parallel_work))
     kernels, first = module.kernel_texts()
@@ -205,6 +221,8 @@ class CModule:
         self.copied: list[tuple[Tensor, str]] = []
         self.has_large_state: bool | None = None  # kernels of lanes, if there are any
         self.is_bounded = True  # no loop that may run for any time
+        self.timed = False
+        self.slots = 0  # steps of bodies, of a timed program
         self._known: dict[Any, FunctionWriter] = {}
 
     @property
@@ -289,6 +307,9 @@ class FunctionWriter:
         self.has_hosts = False
         self.own = DynamicBuffers(self.schedule.steps, self.sizes)
         self.arena_bytes: Size = 0
+        self.slot = module.slots  # of the first step, of a body of a timed program
+        if module.timed and not timed:
+            module.slots += len(self.schedule.steps)
 
     def write(self) -> None:
         """Add the function to the module. Raises Failed."""
@@ -323,7 +344,7 @@ class FunctionWriter:
 
     def _share_steps(self, ends: Sequence[int]) -> None:
         """Write many steps, which begin and end at these lines, as a table."""
-        if not self.timed and not self.own.at:
+        if not self.module.timed and not self.own.at:
             steps = ["".join(self.lines[a:b]) for a, b in pairwise(ends)]
             self.lines[ends[0]:] = as_table(self.name, steps, self.module)
 
@@ -367,6 +388,10 @@ class FunctionWriter:
     def _tick(self, number: int) -> None:
         if self.timed:
             self.line(f"ft_tick({number});")
+        elif self.module.timed and number == 0:
+            self.line("i64 ft_last = ft_begin();\n  (void)ft_last;")
+        elif self.module.timed and number <= len(self.schedule.steps):
+            self.line(f"ft_last = ft_done({self.slot + number - 1}, ft_last);")
 
     def size(self, n: Size) -> str:
         return size_text(n, self.sizes)

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
-from functrans.lowering.c.isa import COMMON_FLAGS
+from functrans.lowering.c.assembly import assembly_lines, assembly_of
+from functrans.lowering.c.bodies_of import BodyOf, bodies_of
 from functrans.lowering.c.lower import LoweredToC
 from functrans.lowering.c.program import FunctionWriter, ProgramText
-from functrans.lowering.c.toolchain import compiled_isa, compiler
-from functrans.lowering.loops.tensor import Call, FunctionCall, Gemm, Tensor
-from functrans.lowering.report import KernelReport, Line, Peak, Report, TracedProgram, line_of
+from functrans.lowering.loops.tensor import Call, FunctionCall, Gemm, HostCall, Tensor
+from functrans.lowering.passes.pass_log import PassLog
+from functrans.lowering.report import (
+    CodeValue,
+    KernelReport,
+    Line,
+    Reason,
+    Report,
+    TracedProgram,
+    line_of,
+)
 from functrans.lowering.report_parts import (
+    contracted_of,
     decision_texts,
-    kept_text,
+    kept_reason,
     laws_of,
-    note_text,
+    note_reason,
     numbers_of_steps,
+    passes_of,
     peak_of,
-    residual_texts,
+    residual_reasons,
     sources_of,
+    timeline_of,
 )
 from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.schedule.chains import Chain
@@ -44,17 +56,22 @@ from functrans.lowering.schedule.show import (
 __all__ = ["report_of", "step_names"]
 
 
-def report_of(program: LoweredToC, traced: TracedProgram) -> Report:
-    """What the compiler did with a program that is C."""
+def report_of(program: LoweredToC, traced: TracedProgram, log: PassLog) -> Report:
+    """What the compiler did with a program that is C, by passes that were logged."""
     text, shown = program.text, program.simplified
-    if text.main.graph.residuals:  # with what is computed again
-        shown = text.main.graph.jaxpr or shown
+    main = text.main
+    if main.graph.residuals:  # with what is computed again
+        shown = main.graph.jaxpr or shown
+        log.ran("values computed again, repeated parts as functions", program.simplified, shown)
+    names, lines = step_names(main), lines_of_steps(main)
     return Report(
-        traced.name, f"C for {text.main.module.isa.name}", traced.jaxpr, shown,
-        traced.inputs, laws_of(traced.jaxpr), kernels_of(shown, text),
-        [*filter(None, [program.plan]), *decision_texts(program.decisions)], notes_of(text),
+        traced.name, f"C for {main.module.isa.name}", traced.jaxpr, shown,
+        traced.inputs, laws_of(log), kernels_of(shown, text),
+        [*filter(None, [program.plan]), *decision_texts(program.decisions)], reasons_of(text),
         memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
-        peak(text), text.text)
+        peak_of(main.blocks, names, lines), text.text, results=traced.results,
+        passes=passes_of(log), contracted=contracted_of(program.decisions),
+        timeline=timeline_of(main.blocks, names, lines))
 
 
 def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[KernelReport]:
@@ -63,17 +80,17 @@ def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[KernelReport]:
     numbers = numbers_of_steps(jaxpr, equations_of_steps(main.graph, main.schedule))
     found = [_kernel(main, k, name, program.text, numbers[k], jaxpr)
              for k, name in enumerate(step_names(main))]
-    for place, writer in _bodies(main):
-        found += [_kernel(writer, k, f"{name} in {place}", program.text, (), jaxpr)
-                  for k, name in enumerate(step_names(writer))]
+    for body in bodies_of(main):
+        found += [_of_body(_kernel(body.writer, k, f"{name} in {body.place}", program.text, (),
+                                   jaxpr), body)
+                  for k, name in enumerate(step_names(body.writer))]
     return found
 
 
-def _bodies(main: FunctionWriter) -> Iterator[tuple[str, FunctionWriter]]:
-    for call, writers in main.bodies.items():
-        for writer in writers:
-            yield call.name, writer
-            yield from _bodies(writer)
+def _of_body(kernel: KernelReport, body: BodyOf) -> KernelReport:
+    """What a step of a body does in all its runs, as far as these are known."""
+    return replace(kernel, place=body.place, runs=body.runs, per=body.per,
+                   flops=body.runs * kernel.flops, moved=body.runs * kernel.moved)
 
 
 def step_names(main: FunctionWriter) -> list[str]:
@@ -116,10 +133,38 @@ def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tup
     parts = moved_bytes([step], is_stored) if isinstance(step, Loops) else {}
     moved: Size = sum([parts.get(t, nbytes_of(t)) for t in _touched(w, number, step)], start=0)
     kind = step.name if isinstance(step, Call) else "kernel"
+    source = _definition(text, function)
     return KernelReport(name, kind, equations, tuple(lines),
                         _about(w, number, step), flops_of(step, is_stored), moved,
-                        "C" if function else "", function, _definition(text, function),
-                        instructions=partial(assembly_of, text, function) if function else None)
+                        "C" if function else "", function, source,
+                        instructions=partial(assembly_of, text, function) if function else None,
+                        instruction_lines=partial(assembly_lines, text, function, source)
+                        if source else None,
+                        on_host=_why_on_host(step), values=_values(w, number, jaxpr))
+
+
+def _why_on_host(step: Step) -> str:
+    if not isinstance(step, HostCall):
+        return ""
+    name = step.eqn.primitive.name
+    return step.why or (f"{name} is a call of Python" if "callback" in step.eqn.params
+                        else f"{name} has no C: NumPy computes it")
+
+
+def _values(w: FunctionWriter, number: int, jaxpr: Jaxpr) -> dict[str, CodeValue]:
+    """The values that variables of a kernel are of."""
+    step = w.schedule.steps[number]
+    text = w.epilogues.get(step) if isinstance(step, Call) else w.texts[number]
+    if text is None:
+        return {}
+    numbers = {eqn: k for k, eqn in enumerate(jaxpr.eqns)}
+
+    def value(t: Tensor) -> CodeValue:
+        origin = w.graph.origins.get(t)
+        return CodeValue(tensor_text(t), None if origin is None else numbers.get(origin),
+                         line_of(t.source))
+
+    return {name: value(t) for name, t in text.values.items()}
 
 
 def _source(step: Step) -> list[Source]:
@@ -174,25 +219,14 @@ def _definition(program: str, function: str) -> str:
     return found.group() if found else ""
 
 
-def assembly_of(program: str, function: str) -> str:
-    """The instructions of one function of a program, by the compiler that `jit` uses."""
-    flags = [*COMMON_FLAGS, *compiled_isa().flags, "-w", "-fno-inline", "-g0",
-             "-fno-asynchronous-unwind-tables"]
-    done = subprocess.run([*compiler(), *flags, "-S", "-x", "c", "-", "-o", "-"], input=program,
-                          capture_output=True, text=True, check=True)
-    body = done.stdout.partition(f"\n{function}:\n")[2]
-    body = body.partition(f"\t.size\t{function},")[0]
-    return f"{function}:\n{body}".rstrip()
-
-
-def notes_of(program: ProgramText) -> list[str]:
+def reasons_of(program: ProgramText) -> list[Reason]:
     """What was not computed in the kernel of something else, and why; equal ones once."""
-    found = [note_text(n) for schedule in program.schedules for n in schedule.notes]
-    found += residual_texts(program.main.graph.residuals)
+    found = [note_reason(n) for schedule in program.schedules for n in schedule.notes]
+    found += residual_reasons(program.main.graph.residuals)
     return list(dict.fromkeys([*found, *_kept(program.main)]))
 
 
-def _kept(main: FunctionWriter) -> list[str]:
+def _kept(main: FunctionWriter) -> list[Reason]:
     """The temporaries that no note is about, and the steps that read them from memory."""
     noted = {n.tensor for n in main.schedule.notes}
     names = step_names(main)
@@ -201,10 +235,13 @@ def _kept(main: FunctionWriter) -> list[str]:
         t = block.key
         if not isinstance(t, Tensor) or t in noted:
             continue
-        readers = [name for k, (name, step) in enumerate(zip(names, main.schedule.steps))
+        readers = [k for k, step in enumerate(main.schedule.steps)
                    if block.first < k and t in _touched(main, k, step)]
         if readers:
-            found.append(kept_text(t, readers))
+            found.append(kept_reason(
+                t, [names[k] for k in readers],
+                any(isinstance(s := main.schedule.steps[k], Call) and t in s.operands
+                    for k in readers), isinstance(main.schedule.steps[block.first], Call)))
     return found
 
 
@@ -242,11 +279,10 @@ def _at(t: Tensor) -> str:
     return f"{line}: " if line else ""
 
 
-def peak(program: ProgramText) -> Peak | None:
-    """When most temporaries of a program are alive."""
-    main = program.main
+def lines_of_steps(main: FunctionWriter) -> list[Line | None]:
+    """The lines that the steps of a function are for, the last operation of each."""
     lines: list[Line | None] = []
     for step in main.schedule.steps:
         sources = [*_source(step), *[t.source for t in reversed(members_of(step))]]
         lines.append(next((line for s in sources if (line := line_of(s))), None))
-    return peak_of(main.blocks, step_names(main), lines)
+    return lines

@@ -246,6 +246,10 @@ class ExprBuilder:
         self._read[key] = found
         return found
 
+    def reads(self) -> Mapping[tuple[Tensor, tuple[Index, ...]], Expr]:
+        """The elements that were read so far, by tensor and index."""
+        return self._read
+
     def of_known(self, tensor: Tensor, place: Index) -> Expr | None:
         """An element of a constant, at a place that is known, too."""
         if tensor.known is None or not place.is_const:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from functrans.core import config
 from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Jaxpr
@@ -16,6 +18,7 @@ from functrans.lowering.passes.gathered_rows import GATHERED_ROWS
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT, MOVEMENT_SINKING
 from functrans.lowering.passes.networks.algebra import Decision, contract_networks
+from functrans.lowering.passes.pass_log import in_body, recorded
 from functrans.lowering.passes.records import record_less
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS
@@ -49,14 +52,16 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     """
     algebra = config.current().algebra if algebra is None else algebra
     # first: sums of products are moved out of backward loops, which then have stacks as results
-    before = simplify_with(ALL_RULES, _accumulated_forward(composed(jaxpr), log), log)
-    shared = share_systems(before, log)
+    jaxpr = recorded(log, "compositions", jaxpr, composed)
+    before = simplify_with(ALL_RULES, _accumulated_forward(jaxpr, log), log)
+    shared = recorded(log, "equal systems", before, partial(share_systems, log=log))
     if shared is not before:
         before = simplify_with(ALL_RULES, shared, log)
     if algebra == "off":
         return before
     try:
-        after = contract_networks(before, algebra == "always", decisions, atomic)
+        after = recorded(log, "contraction of networks", before, lambda program: contract_networks(
+            program, algebra == "always", decisions, atomic))
     except Exception as error:
         if not is_defect(error):
             raise
@@ -67,7 +72,8 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     # last: products of short vectors have been contracted
     after = simplify_with(IN_COMPONENTS, after, log)
     for _ in range(MAX_SWEEPS):
-        before, after = after, record_less(_accumulated_forward(after, log), log)
+        before, after = after, recorded(log, "records of loops", _accumulated_forward(after, log),
+                                        partial(record_less, log=log))
         if after is before:
             break
         after = simplify_with(IN_COMPONENTS, after, log)
@@ -76,7 +82,8 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
 
 def _accumulated_forward(jaxpr: Jaxpr, log: list[Change] | None) -> Jaxpr:
     try:
-        return accumulate_forward(jaxpr, log)
+        return recorded(log, "sums out of backward loops", jaxpr,
+                        partial(accumulate_forward, log=log))
     except Exception as error:
         if not is_defect(error) and not isinstance(error, FunctransError):  # of a rule, say
             raise
@@ -91,14 +98,16 @@ def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None
     def simplify_body(body: Jaxpr) -> Jaxpr:
         found = bodies.get(body)
         if found is None:
-            found = bodies[body] = simplify_with(rules, body, log)
+            with in_body(log):
+                found = bodies[body] = simplify_with(rules, body, log)
             bodies[found] = found
         return found
 
     rewriter = Rewriter(rules, simplify_body, log)
     for _ in range(MAX_SWEEPS):
         before = jaxpr
-        jaxpr = rewriter.sweep(_without_dead_code(jaxpr, log))
+        jaxpr = recorded(log, "dead code", jaxpr, partial(_without_dead_code, log=log))
+        jaxpr = recorded(log, "rewrites", jaxpr, rewriter.sweep)
         if jaxpr is before:
             break
     return jaxpr
@@ -108,6 +117,7 @@ def _without_dead_code(jaxpr: Jaxpr, log: list[Change] | None) -> Jaxpr:
     pruned = prune_jaxpr(jaxpr)
     if log is not None and pruned is not jaxpr:
         kept = set(pruned.eqns)
-        log.extend(Change("dead code", "nothing reads it", eqn.source, equation_text(eqn), "")
+        log.extend(Change("dead code", "nothing reads it", eqn.source, equation_text(eqn), "",
+                          eqn.outvars)
                    for eqn in jaxpr.eqns if eqn not in kept)
     return pruned

@@ -81,13 +81,19 @@ NEAR = 3  # rules look at the makers of operands, at their operands, and rarely 
 
 
 class Change(NamedTuple):
-    """One rewrite: which pass and law, at which line of the user, and the equation as text."""
+    """One rewrite: which pass and law, at which line of the user, and the equation as text.
+
+    `of` are the results of the equation, `by` what stands in their place: by these it is found in
+    the programs before and after.
+    """
 
     table: str
     law: str
     source: Source | None
     before: str
     after: str
+    of: tuple[Atom, ...] = ()
+    by: tuple[Atom, ...] = ()
 
     def __str__(self) -> str:
         where = f" at {self.source.place}" if self.source else ""
@@ -319,7 +325,7 @@ class Rewriter:
                 results = self.inline(body, operands, source)
                 if log is not None:
                     log.append(Change("inline", "a call is its body", source, eqn.primitive.name,
-                                      f"{len(body.eqns)} equations"))
+                                      f"{len(body.eqns)} equations", outvars, results))
                 env.update(zip(outvars, results, strict=True))
                 self._merge_uses(outvars, results, body_uses)
                 sizes.update((n, s) for n, s in _sizes_of_operands(outvars, results).items()
@@ -366,7 +372,8 @@ class Rewriter:
             if known is not None:
                 if self.log is not None:
                     self.log.append(Change("cse", "the same operation on the same operands",
-                                           eqn.source, equation_text(eqn), "merged"))
+                                           eqn.source, equation_text(eqn), "merged",
+                                           eqn.outvars, known))
                 self._merge_uses(eqn.outvars, known)
                 return known
         makers = self._makers
@@ -387,7 +394,8 @@ class Rewriter:
                 self.changed = True
                 if self.log is not None:
                     self.log.append(Change(rule.table, rule.law, eqn.source, equation_text(eqn),
-                                           ", ".join(map(self._made_text, results))))
+                                           ", ".join(map(self._made_text, results)),
+                                           eqn.outvars, results))
                 if key is not None:
                     self._known[key] = results
                 self._merge_uses(eqn.outvars, results)

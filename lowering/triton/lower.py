@@ -22,6 +22,7 @@ from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.known_dtypes import FLOAT8
 from functrans.lowering.passes.narrow_numbers import NARROW, in_bytes
 from functrans.lowering.passes.networks.decide import Decision
+from functrans.lowering.passes.pass_log import PassLog, recorded
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.plans import GPU
 from functrans.lowering.schedule.target import Target
@@ -40,7 +41,7 @@ from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.sized import Compile, SizedExecutable
 from functrans.lowering.triton.steps.spec import GPUProgram, launch_key, launches_in
 
-__all__ = ["LoweredToTriton", "lower", "sized"]
+__all__ = ["LoweredToTriton", "lower", "passes_log", "sized"]
 
 
 @dataclass(eq=False, repr=False)
@@ -127,6 +128,15 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     if require_inplace and program.aliases.copied:
         raise copies_needed(*program.aliases.copied[0])
     return LoweredToTriton(simplified, program, decisions, plan)
+
+
+def passes_log(jaxpr: Jaxpr, target: Target) -> PassLog:
+    """What the passes do with a program for a target, by running them again."""
+    log = PassLog()
+    in_words = recorded(log, "narrow numbers as bytes", jaxpr, lambda p: in_bytes(p, IN_BYTES))
+    simplified = simplify(in_words, log, atomic=True)
+    recorded(log, "systems as products", simplified, lambda p: GPU.simplified(p, target))
+    return log
 
 
 def _by_itself(target: Target) -> Target:

@@ -7,20 +7,24 @@ from collections import Counter
 from collections.abc import Sequence
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.report import KernelReport, Peak, Report, TracedProgram, line_of
+from functrans.lowering.report import KernelReport, Reason, Report, TracedProgram, line_of
 from functrans.lowering.report_parts import (
+    contracted_of,
     decision_texts,
-    kept_text,
+    kept_reason,
     laws_of,
-    note_text,
+    note_reason,
     numbers_of_steps,
+    passes_of,
     peak_of,
-    residual_texts,
+    residual_reasons,
+    timeline_of,
 )
+from functrans.lowering.schedule.advice import advice_on
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.host_steps import host_uses, steps_of_host
-from functrans.lowering.triton.lower import LoweredToTriton
+from functrans.lowering.triton.lower import LoweredToTriton, passes_log
 from functrans.lowering.triton.records import (
     KernelRecord,
     LaunchGroup,
@@ -45,15 +49,18 @@ __all__ = ["report_of"]
 def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> Report:
     """What the compiler did with a program of kernels for a target."""
     program = known.program
+    log = passes_log(traced.jaxpr, target)
     kernels = kernels_of(known.simplified, program, known.kernels(target), target)
     return Report(
         traced.name, f"Triton for {target.name}", traced.jaxpr, known.simplified, traced.inputs,
-        laws_of(traced.jaxpr), kernels,
+        laws_of(log), kernels,
         [*filter(None, [known.plan.said]), *decision_texts(known.decisions)],
-        [*apart_of(program, kernels), *residual_texts(known.plan.residuals)],
+        [*apart_of(program, kernels), *residual_reasons(known.plan.residuals)],
         memory_notes(program, traced.donated, traced.inputs),
-        known.memory_analysis(), peak(program), "\n".join(program.sources),
-        target.multiprocessors)
+        known.memory_analysis(), peak_of(program.blocks, [], []), "\n".join(program.sources),
+        target.multiprocessors, results=traced.results, passes=passes_of(log),
+        contracted=contracted_of(known.decisions),
+        timeline=timeline_of(program.blocks, [], []))
 
 
 def kernels_of(jaxpr: Jaxpr, program: GPUProgram, records: Sequence[KernelRecord],
@@ -79,7 +86,8 @@ def _call(step: HostStep) -> KernelReport:
     use = next(iter(host_uses([step])), None)
     line = line_of(step.call.eqn.source)
     return KernelReport(step_name(step), "call", (), () if line is None else (line,),
-                        "" if use is None else use.why, 0, 0)
+                        "" if use is None else use.why, 0, 0,
+                        on_host="" if use is None else use.why)
 
 
 def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
@@ -100,15 +108,18 @@ def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
                         spills=r.spills, estimate=group.runs * launch_seconds(first, target))
 
 
-def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[str]:
+def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[Reason]:
     """What was not computed in the kernel of something else, and why, or where it is read."""
     names = {id(step): kernel.name for kernel, group in zip(kernels, launch_groups(program))
              for step in group.launches}
-    found = [*map(note_text, program.apart), *program.notes]
+    found = [*map(note_reason, program.apart),
+             *[Reason(None, "", 0, note, advice_on(note)) for note in program.notes]]
     for t, steps in program.kept:
         readers = dict.fromkeys(names.get(id(one), step_name(one)) for step in steps
                                 for one in [next(iter(launches_in([step])), step)])
-        found.append(kept_text(t, tuple(readers)))
+        is_operand = any(isinstance(one, HostStep) or (isinstance(one, Launch) and one.fuses)
+                         for one in steps)
+        found.append(kept_reason(t, tuple(readers), is_operand))
     return list(dict.fromkeys(found))
 
 
@@ -145,7 +156,3 @@ def memory_notes(program: GPUProgram, donated: frozenset[int],
                          "which belongs to the caller")
     return found
 
-
-def peak(program: GPUProgram) -> Peak | None:
-    """When most temporaries of a program are alive."""
-    return peak_of(program.blocks, [], [])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.errors import ArgumentError
-from functrans.inspect.layout import Box, place
+from functrans.inspect.draw.layout import Box, place
 from tests.inspect.programs import loss
 
 SVG = "{http://www.w3.org/2000/svg}"

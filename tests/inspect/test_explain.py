@@ -1,7 +1,6 @@
 """What `explain` says of small programs, word for word, and that its page is well-formed."""
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -16,30 +15,41 @@ W, X = ft.ShapeDtypeStruct((64, 32), "float32"), ft.ShapeDtypeStruct((128, 64), 
 TEXT = """\
 loss: 5 equations -> 4 -> 1 kernel and 1 call (C for ISA)
 
-Program, as traced
-------------------
-{ lambda ; a:f32[64,32] b:f32[128,64]. let
-   0 c:f32[128,32] = dot_general[dimension_numbers=(((1,), (0,)), ((), ()))] b a  \
-# programs.py:7  hidden = fnp.tanh(x @ w) * 1
-   1 d:f32[128,32] = tanh c               # programs.py:7
-   2 e:f32[128,32] = mul d 1.0:f32[]      # programs.py:7
-   3 f:f32[128,32] = mul e e              # programs.py:8  return (hidden * hidden).sum(axis=0)
-   4 g:f32[32] = reduce_sum[axes=(0,)] f  # programs.py:8
-  in (g,) }
+What costs
+----------
+2 launches; 73.9 kB moved, 537 kFLOP; peak of memory 57.7 kB
+nothing runs on the host
+ 68% ###########      gemm 0  57.3 kB   524 kFLOP  programs.py:7  hidden = fnp.tanh(x @ w) * 1
+ 32% #####            k0      16.5 kB  12.3 kFLOP  programs.py:8  return (hidden * hidden).sum(axi\
+s=0)
 
-Passes
+Not fused, and why
+------------------
+programs.py:7  hidden = fnp.tanh(x @ w) * 1: f32[128, 32] is in memory, where k0 finds it
+    what helps: elementwise operations on all of the product, right after it, are its epilogue; su\
+ms, gathers and transposes of it are not
+programs.py:8  return (hidden * hidden).sum(axis=0): add f32[32] is computed apart: no epilogue of\
+ a product: it reduces the product before anything else
+    what helps: nothing to gain where the sum is of a matrix that is needed anyway; else sum an op\
+erand first: (x @ w).sum(0) is x.sum(0) @ w
+
+Memory
 ------
-      algebra: x * 1 = x, x * -1 = -x  # programs.py:7
+arguments 41 kB, outputs 128 B, temporaries 16.6 kB, peak 57.7 kB
+most temporaries at k0: 16.6 kB, for programs.py:8  return (hidden * hidden).sum(axis=0)
+    16.4 kB f32[128, 32]  # programs.py:7  hidden = fnp.tanh(x @ w) * 1
+    256 B room of a kernel  # programs.py:8  return (hidden * hidden).sum(axis=0)
 
 Program, simplified
 -------------------
-{ lambda ; a:f32[64,32] b:f32[128,64]. let
-   0 c:f32[128,32] = dot_general[dimension_numbers=(((1,), (0,)), ((), ()))] b a  \
-# programs.py:7  hidden = fnp.tanh(x @ w) * 1
-   1 d:f32[128,32] = tanh c               # programs.py:7
-   2 e:f32[128,32] = mul d d              # programs.py:8  return (hidden * hidden).sum(axis=0)
-   3 f:f32[32] = reduce_sum[axes=(0,)] e  # programs.py:8
-  in (f,) }
+in:  w:f32[64,32]  x:f32[128,64]
+programs.py:7  hidden = fnp.tanh(x @ w) * 1
+   0 a:f32[128,32] = dot_general[ij,jk->ik] x w
+   1 b:f32[128,32] = tanh a
+programs.py:8  return (hidden * hidden).sum(axis=0)
+   2 c:f32[128,32] = mul b b
+   3 d:f32[32] = reduce_sum[axes=(0,)] c
+out: result = d
 
 Kernels
 -------
@@ -53,18 +63,10 @@ k0: 128 rows of 32; LANES
     programs.py:7  hidden = fnp.tanh(x @ w) * 1
     programs.py:8  return (hidden * hidden).sum(axis=0)
 
-Not fused, and why
-------------------
-programs.py:8  return (hidden * hidden).sum(axis=0): add f32[32] is computed apart: \
-no epilogue of a product: it reduces the product before anything else
-programs.py:7  hidden = fnp.tanh(x @ w) * 1: f32[128, 32] is in memory, where k0 finds it
-
-Memory
+Passes
 ------
-arguments 41 kB, outputs 128 B, temporaries 16.6 kB, peak 57.7 kB
-most temporaries at k0: 16.6 kB, for programs.py:8  return (hidden * hidden).sum(axis=0)
-    16.4 kB f32[128, 32]  # programs.py:7  hidden = fnp.tanh(x @ w) * 1
-    256 B room of a kernel  # programs.py:8  return (hidden * hidden).sum(axis=0)"""
+      algebra: x * 1 = x, x * -1 = -x  # programs.py:7
+      one by one: .stepping, 1 pass"""
 
 
 def plain(text):
@@ -105,7 +107,7 @@ def test_updates_are_in_place_or_say_why_not():
 def test_results_that_are_arguments_are_copies():
     params = {"w": np.ones(3, np.float32)}
     report = ft.explain(lambda params: (params["w"], params["w"] + 1), params).report
-    assert report.memory == ["result 0 is a copy: it is params['w'], which belongs to the caller"]
+    assert report.memory == ["result 0 is a copy: it is params.w, which belongs to the caller"]
 
 
 def test_the_peak_names_its_line():
@@ -194,38 +196,6 @@ def test_named_sizes():
     (kernel,) = ft.explain(lambda x: fnp.sin(x) * 2, x, target="cpu").kernels
     assert str(kernel.moved) == "32*n"
     assert "once its sizes are known" in str(ft.explain(lambda x: x + 1, x, target="cuda:90"))
-
-
-class Checker(HTMLParser):
-    """Every element ends where it should, and ids and links fit."""
-
-    VOID = frozenset({"br", "meta"})
-
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.links = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        named = dict(attrs)
-        self.ids += [named["id"]] if "id" in named else []
-        self.links += [named["href"][1:]] if "href" in named else []
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_page():
-    explained = ft.explain(ft.grad(lambda w, x: loss(w, x).sum()), W, X, target="cpu")
-    page = explained._repr_html_()
-    checker = Checker()
-    checker.feed(page)
-    assert not checker.open
-    assert len(set(checker.ids)) == len(checker.ids)
-    assert checker.links and set(checker.links) <= set(checker.ids)
-    assert page.count("<details") >= 5 and "<script" not in page and "lambda" in page
-    assert page == explained._repr_html_()
 
 
 def test_what_kernels_on_gpus_leave_in_memory_is_told():

@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.errors import BackendError
-from functrans.inspect.explain import report_of
+from functrans.inspect.explain.explanation import report_of
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton import step_times
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram

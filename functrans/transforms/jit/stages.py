@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
@@ -213,6 +213,12 @@ class Lowered(Stage):
     def backend(self) -> str:
         """The name of the backend that compiles it; `auto` is decided by where arguments are."""
         return self._backend
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """The function that was traced; None where some of its arguments are static."""
+        jitted = self._calls.jitted
+        return None if jitted.static.argnums or jitted.static.argnames else jitted.fun
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, BackendError, public
 from functrans.core.trace import Tracer
-from functrans.inspect.explain import inspected, lowered_of, report_of
+from functrans.inspect.explain.explanation import inspected, lowered_of, report_of
 from functrans.inspect.machine import Machine, machine
-from functrans.inspect.roofline import roofline
+from functrans.inspect.profile.roofline import roofline
 from functrans.inspect.utilisation import idle_steps
 from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
 from functrans.lowering.report import KernelReport, Report, bytes_text, count_text

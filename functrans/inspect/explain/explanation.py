@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from functrans.core import config
 from functrans.core.cuda import gpu_of
+from functrans.core.dims import Shape, Size
 from functrans.core.errors import ArgumentError, FunctransError, MemoryLimitError, public, shown
+from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.mesh import Mesh
 from functrans.core.tree import tree_flatten
-from functrans.inspect.names import input_names, title_of
-from functrans.inspect.page import page_of
-from functrans.inspect.text import text_of
+from functrans.inspect.costs import Costs, costs_of
+from functrans.inspect.explain.page import page_of
+from functrans.inspect.explain.stepping import Stepping
+from functrans.inspect.explain.text import text_of
+from functrans.inspect.names import input_names, result_names, short_path, title_of
+from functrans.inspect.pages import save_page
 from functrans.lowering.backend import (
     AUTO,
     Executable,
@@ -22,20 +31,40 @@ from functrans.lowering.backend import (
     get_backend,
     inspect_on_mesh,
 )
-from functrans.lowering.report import KernelReport, Report, TracedProgram
+from functrans.lowering.report import (
+    Contracted,
+    KernelReport,
+    Law,
+    Line,
+    MemoryStep,
+    Reason,
+    Report,
+    TracedProgram,
+    line_of,
+)
 from functrans.transforms.flat import name_of
 from functrans.transforms.jit.api import Compiled, Lowered, lower
 from functrans.transforms.meshes import dims_on, mesh_of
 from functrans.typing import PyTree
 
-__all__ = ["Explanation", "explain", "inspected", "lowered_of", "report_of"]
+__all__ = ["Explanation", "Made", "explain", "inspected", "lowered_of", "report_of"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """An array that an operation of a program makes: its type, and the line that asked for it."""
+
+    primitive: str
+    shape: Shape
+    dtype: np.dtype[Any]
+    nbytes: Size
+    line: Line | None
 
 
 class Explanation:
     """What the compiler did with a program: as text, as a page in a notebook, and as data.
 
-    `kernels` are the steps of the program with their `equations`, `lines`, `flops`, bytes `moved`,
-    `source` and, for GPUs, `ptx`; `report` has everything.
+    `report` has everything that is known.
     """
 
     def __init__(self, report: Report) -> None:
@@ -43,7 +72,62 @@ class Explanation:
 
     @property
     def kernels(self) -> tuple[KernelReport, ...]:
+        """The steps of the program in order, those of loops last.
+
+        Each has its `name`, `kind`, `equations`, `lines`, `flops`, bytes `moved`, `runs`, `about`,
+        `source` and, for GPUs, `ptx`.
+        """
         return tuple(self.report.kernels)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What costs, most first: `.steps` (each with `.kernel`, `.share`, `.seconds` by estimate
+        and `.line`), `.launches`, `.moved`, `.flops`, `.peak` and what runs `.on_host`."""
+        return costs_of(self.report)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why values go through memory: each with `.line`, `.value`, `.nbytes`, `.why`, `.advice`
+        and `.readers`, the largest first."""
+        return tuple(sorted(self.report.reasons, key=_bytes_of, reverse=True))
+
+    @property
+    def contracted(self) -> tuple[Contracted, ...]:
+        """Values that are large next to their factors, and whether they were `.never_made`."""
+        return tuple(self.report.contracted)
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """The laws that passes applied: each with `.table`, `.name`, `.count` and `.lines`."""
+        return tuple(self.report.laws)
+
+    @property
+    def memory(self) -> dict[str, Size]:
+        """Bytes of `arguments`, `outputs` and `temporaries`, and at the `peak`."""
+        return dict(self.report.bytes)
+
+    @property
+    def timeline(self) -> tuple[MemoryStep, ...]:
+        """The temporaries step by step: each with `.step`, `.nbytes` and `.values`."""
+        return tuple(self.report.timeline)
+
+    @cached_property
+    def stepping(self) -> Stepping:
+        """The passes one by one: `print(explained.stepping[0])` has the program before and after
+        side by side, and each rewrite with its law; `.forward()` and `.backward()` walk."""
+        return Stepping(self.report)
+
+    @public
+    def arrays(self, program: str = "simplified") -> tuple[Made, ...]:
+        """The arrays that the operations of a program make, bodies of loops included.
+
+        The program is `"simplified"`, or `"traced"`; raises ArgumentError for another name.
+        """
+        if program not in ("simplified", "traced"):
+            raise ArgumentError(f"there is no program {program!r}.",
+                                fix='"traced", or "simplified" after the passes')
+        jaxpr = self.report.traced if program == "traced" else self.report.simplified
+        return tuple(_arrays_in(jaxpr))
 
     @public
     def source(self, name: str) -> str:
@@ -56,6 +140,15 @@ class Explanation:
         kernel = self._named(name)
         return kernel.instructions() if kernel.instructions else kernel.ptx
 
+    @public
+    def save(self, path: str | Path, machine_code: bool = True) -> None:
+        """Write the page to an HTML file, which needs no network and no other file.
+
+        With `machine_code` it has the instructions of the kernels that cost most, which takes the C
+        compiler a second or two. Raises ArgumentError for a name that does not end with `.html`.
+        """
+        save_page(path, self.report.name, page_of(self, machine_code=machine_code))
+
     def _named(self, name: str) -> KernelReport:
         for kernel in self.kernels:
             if name in (kernel.name, kernel.function) and kernel.source:
@@ -65,13 +158,26 @@ class Explanation:
                             fix=f"one of: {known}" if known else "a function that needs a kernel")
 
     def __str__(self) -> str:
-        return text_of(self.report)
+        return text_of(self.report, self.costs)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return page_of(self.report)
+        return page_of(self)
+
+
+def _bytes_of(reason: Reason) -> int:
+    return reason.nbytes if isinstance(reason.nbytes, int) else 0
+
+
+def _arrays_in(jaxpr: Jaxpr) -> Iterator[Made]:
+    for eqn in jaxpr.eqns:
+        for v in eqn.outvars:
+            yield Made(eqn.primitive.name, v.aval.shape, v.aval.dtype, v.aval.nbytes,
+                       line_of(eqn.source))
+        for body in subjaxprs(eqn):
+            yield from _arrays_in(body)
 
 
 @public
@@ -139,8 +245,9 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
         return _report_on_mesh(lowered, f, args, values, mesh, backend)
     limits = lowered.limits
     for smaller in (lowered, *lowered.in_fewer()):
-        traced = TracedProgram(title_of(smaller, f), smaller.jaxpr, input_names(smaller, f, args),
-                               smaller.donated, backend)
+        traced = TracedProgram(title_of(smaller, f), smaller.jaxpr,
+                               input_names(smaller, f, args, short_path), smaller.donated,
+                               backend, result_names(smaller))
         try:
             with config.scope(backend=backend, **limits):
                 return inspected(smaller, backend).report(traced)
@@ -156,9 +263,9 @@ def _report_on_mesh(lowered: Lowered, f: Any, args: tuple[Any, ...], values: Seq
     with config.scope(backend=backend):
         parts, notes, program = inspect_on_mesh(get_backend(backend), lowered.jaxpr, mesh, dims)
         names = [f"the place along {n!r}" for n in mesh.axis_names]
-        names += input_names(lowered, f, args)
+        names += input_names(lowered, f, args, short_path)
         report = program.report(TracedProgram(title_of(lowered, f), parts, names, frozenset(),
-                                              backend))
+                                              backend, result_names(lowered)))
     return replace(report, mesh=repr(mesh), collectives=notes)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from functrans.core.errors import ArgumentError, public, shown
-from functrans.inspect.explain import lowered_of, report_of
-from functrans.inspect.graph import Drawn, DrawnGroup, Node, graph_of_report
-from functrans.inspect.layout import Box, Placed, place
+from functrans.inspect.draw.graph import Drawn, DrawnGroup, Node, graph_of_report
+from functrans.inspect.draw.layout import Box, Placed, place
+from functrans.inspect.explain.explanation import lowered_of, report_of
 from functrans.typing import PyTree
 
 __all__ = ["Drawing", "draw"]

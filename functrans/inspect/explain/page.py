@@ -1,0 +1,323 @@
+"""The page of an explanation: what costs first, then the program and its passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr_html import equation_html, program_html
+from functrans.core.notation import Names, bodies
+from functrans.inspect.costs import Cost
+from functrans.inspect.explain.code import Instruction, code_html, instructions_html
+from functrans.inspect.explain.text import (
+    collective_lines,
+    count_equations,
+    grouped,
+    memory_lines,
+    ranges,
+    summary,
+)
+from functrans.inspect.pages import fold, fragment, json_data, table
+from functrans.inspect.regions import LineGroup, Region, regions_of
+from functrans.inspect.timeline import timeline_svg
+from functrans.inspect.utilisation import idle_by_estimate
+from functrans.lowering.report import (
+    CodeValue,
+    KernelReport,
+    Line,
+    Value,
+    bytes_text,
+    count_text,
+)
+
+if TYPE_CHECKING:
+    from functrans.inspect.explain.explanation import Explanation
+
+__all__ = ["page_of"]
+
+SHOWN_STEPS: Final = 12
+SHOWN_REASONS: Final = 12
+OPEN: Final = 60
+"""Of a program with more equations what a line asked for is folded."""
+WITH_MACHINE_CODE: Final = 16
+"""Kernels of a saved page that have their instructions."""
+
+
+def page_of(explained: Explanation, machine_code: bool = False) -> str:
+    """The page as one element with its own style and script."""
+    return _Page(explained, machine_code).text()
+
+
+class _Page:
+    def __init__(self, explained: Explanation, machine_code: bool) -> None:
+        self.explained = explained
+        self.report = r = explained.report
+        self.names = Names(dict(zip(r.simplified.invars, r.inputs, strict=False)))
+        for eqn in r.simplified.eqns:  # in their order, whatever is shown first
+            for v in eqn.outvars:
+                self.names(v)
+        self.owners = r.kernels_of()
+        self.equation_lines = [line for _, line in r.equations()]
+        lines = [*self.equation_lines, *[line for k in r.kernels for line in k.lines]]
+        self.line_numbers = {line: k for k, line in enumerate(
+            sorted({line for line in lines if line is not None}))}
+        self.kernel_numbers = {id(k): n for n, k in enumerate(r.kernels)}
+        self.machine_code = machine_code
+        self.shown_functions: set[str] = set()
+
+    def text(self) -> str:
+        r, costs = self.report, self.explained.costs
+        steps = [self.kernel(c, k < WITH_MACHINE_CODE) for k, c in enumerate(costs.steps)]
+        rest = steps[SHOWN_STEPS:]
+        kernels = "".join(steps[:SHOWN_STEPS]) + fold(f"{len(rest)} more steps", "".join(rest))
+        idle = idle_by_estimate(r)
+        parts = [
+            f"<h3>{escape(summary(r))}</h3>", self.facts(), self.search(),
+            fold("What costs", kernels, True,
+                 "by estimate, most first; a step opens to its equations, source and machine code"),
+            fold("Your lines", self.lines(), count_equations(r.simplified) <= OPEN,
+                 "the part of the cost that each asked for"),
+            fold("Not fused, and why", self.reasons(), True,
+                 f"{len(r.reasons)} values, the largest first; alike ones once"),
+            fold("Where the GPU is idle", _list(idle), True),
+            fold("Collectives", _list(collective_lines(r)), True),
+            fold("Memory", self.memory(), True),
+            fold("Program, simplified", self.program(), True,
+                 f"{count_equations(r.simplified)} equations by the lines that asked for them"),
+            fold("Passes, one by one", self.stepping(), False,
+                 f"{len(r.passes)} passes, {sum(law.count for law in r.laws)} rewrites"),
+            fold("Laws", self.laws(), False, f"{len(r.laws)} that were applied"),
+            fold("Per-sample algebra", _list(r.decisions)),
+            fold("Program, as traced", self.traced(), False,
+                 f"{count_equations(r.traced)} equations"),
+        ]
+        return fragment("".join(parts), ["explain.js"], f"explanation of {r.name}")
+
+    # --- what costs
+
+    def facts(self) -> str:
+        c = self.explained.costs
+        host = ", ".join(name for name, _ in c.on_host) or "nothing"
+        facts = [("launches" + ("" if c.is_bounded else " (a loop counted once)"), str(c.launches)),
+                 ("moved", bytes_text(c.moved)), ("arithmetic", count_text(c.flops, "FLOP")),
+                 ("memory at the peak", bytes_text(c.peak)), ("runs on the host", host)]
+        return '<div class="facts">' + "".join(
+            f"<div><b>{escape(value)}</b><span class='dim'>{escape(name)}</span></div>"
+            for name, value in facts) + "</div>"
+
+    def search(self) -> str:
+        return ('<div class="steps"><label>Find <input type="search" data-search '
+                'placeholder="primitive, line, kernel"></label> '
+                '<span class="dim" data-found aria-live="polite"></span></div>')
+
+    def kernel(self, cost: Cost, is_costly: bool) -> str:
+        k = cost.kernel
+        number = self.kernel_numbers[id(k)]
+        times = f" × {k.runs}" if k.runs > 1 else ""
+        times += f" a {k.per}" if k.per else ""
+        line = self.place(cost.line) if cost.line else ""
+        head = (f'<span class="n">{cost.share:.0%}</span>{_bar(cost.share)}'
+                f"<b>{escape(k.name)}{escape(times)}</b>"
+                f'<span class="dim wide">{_facts(k)}</span>'
+                f'<span class="wide">{line}</span>')
+        tokens = self.tokens(lines=k.lines)
+        return (f'<details class="kernel" data-name="k{number}" data-own="k{number}" '
+                f'data-t="{tokens}"><summary>{head}</summary>'
+                f"<div class='dim'>{escape(k.about)}</div>{self.inside(k, number, is_costly)}"
+                "</details>")
+
+    def inside(self, k: KernelReport, number: int, is_costly: bool) -> str:
+        """Equations, source and machine code beside each other."""
+        eqns = "".join([self.equation(e, number) for e in k.equations]) or "".join(
+            f"<div>{self.place(line)}</div>" for line in k.lines)
+        host = f"<div class='hot'>on the host: {escape(k.on_host)}</div>" if k.on_host else ""
+        columns = [f'<div class="m"><b>equations</b>{eqns}{host}</div>']
+        key = k.function or k.name
+        if k.source and key in self.shown_functions:
+            columns.append(f'<div class="dim">the source is that of <code>{escape(key)}</code> '
+                           "above</div>")
+        elif k.source:
+            self.shown_functions.add(key)
+            columns.append(f'<div><b>{escape(k.language)}</b>{code_html(k, number, self.of)}</div>')
+            code = self.instructions(k) if is_costly and self.machine_code else []
+            if code:
+                columns.append(f"<div><b>machine code</b>{instructions_html(code, number)}</div>")
+            elif k.ptx:
+                columns.append(f'<div><b>PTX</b><pre class="m">{escape(k.ptx)}</pre></div>')
+        return f'<div class="code">{"".join(columns)}</div>'
+
+    def instructions(self, k: KernelReport) -> Sequence[Instruction]:
+        return k.instruction_lines() if k.instruction_lines is not None else []
+
+    def of(self, value: CodeValue) -> str:
+        """The tokens of what belongs to a value in a source."""
+        return self.tokens([] if value.equation is None else [value.equation], [value.line])
+
+    def lines(self) -> str:
+        shares: dict[Line, float] = {}
+        kernels: dict[Line, list[int]] = {}
+        for c in self.explained.costs.steps:
+            number = self.kernel_numbers[id(c.kernel)]
+            if c.line is not None:
+                shares[c.line] = shares.get(c.line, 0.0) + c.share
+            for line in c.kernel.lines:
+                kernels.setdefault(line, []).append(number)
+        ordered = sorted(self.line_numbers, key=lambda line: -shares.get(line, 0.0))
+        return "".join(
+            f'<div class="ln" data-own="l{self.line_numbers[line]}" '
+            f'data-t="{" ".join(f"k{n}" for n in kernels.get(line, []))}" '
+            f'data-name="l{self.line_numbers[line]}">'
+            f'<span class="n">{shares.get(line, 0.0):.0%}</span>{_bar(shares.get(line, 0.0))}'
+            f"<span>{_place(line)}</span></div>" for line in ordered)
+
+    def reasons(self) -> str:
+        rows = [[bytes_text(r.nbytes) if r.nbytes != 0 else "",
+                 f'<code>{escape(r.value)}</code>{f" <b>× {count}</b>" if count > 1 else ""}',
+                 self.place(r.line) if r.line else "", escape(r.why), escape(r.advice)]
+                for r, count in grouped(self.explained.reasons)]
+        heads = ["#bytes", "value", "line", "why it is in memory", "what helps"]
+        shown, rest = rows[:SHOWN_REASONS], rows[SHOWN_REASONS:]
+        return table(heads, shown, wide=True) + fold(f"{len(rest)} more",
+                                                     table(heads, rest, wide=True))
+
+    # --- memory
+
+    def memory(self) -> str:
+        r = self.report
+        peak = r.peak
+        values = _values(peak.values if peak is not None else ())
+        lines = [line for line in memory_lines(r) if not line.startswith("    ")]
+        return f"{_list(lines)}{timeline_svg(r.timeline)}{values}"
+
+    # --- the program
+
+    def program(self) -> str:
+        jaxpr = self.report.simplified
+        heads = [f'<span class="m">{escape(self.names(v))}:<span class="t">{escape(str(v.aval))}'
+                 "</span></span>" for v in jaxpr.invars]
+        inputs = fold(f"{len(heads)} inputs", " &nbsp; ".join(heads), len(heads) <= 6)
+        is_open = count_equations(jaxpr) <= OPEN
+        regions = "".join(self.region(region, is_open) for region in regions_of(jaxpr))
+        results = self.report.results or [f"result {k}" for k in range(len(jaxpr.outvars))]
+        outs = [f'<span class="m">{escape(name)} = {escape(self.names(a))}:<span class="t">'
+                f"{escape(str(a.aval))}</span></span>"
+                for name, a in zip(results, jaxpr.outvars, strict=False)]
+        return inputs + regions + fold(f"{len(outs)} results", " &nbsp; ".join(outs),
+                                       len(outs) <= 6)
+
+    def region(self, region: Region, is_open: bool) -> str:
+        groups = "".join(self.group(g, is_open) for g in region.groups)
+        r = region.repeat
+        if r.count == 1:
+            return groups
+        scope = f" {region.scope}" if region.scope else ""
+        head = (f'<span class="times">× {r.count}</span>{escape(scope)} '
+                f"{r.period} equations each; the first:")
+        return f'<details class="group" open><summary>{head}</summary>{groups}</details>'
+
+    def group(self, group: LineGroup, is_open: bool) -> str:
+        line = self.place(group.line) if group.line else '<span class="dim">no line of yours</span>'
+        count = len(group.equations)
+        head = (f'{line} <span class="dim">{count} equation{"s" * (count != 1)}: '
+                f"{ranges(group.equations)}</span>")
+        rows = "".join(map(self.equation, group.equations))
+        return (f'<details class="group"{" open" if is_open else ""}><summary>{head}</summary>'
+                f"{rows}</details>")
+
+    def equation(self, number: int, inside: int | None = None) -> str:
+        """An equation with links to its kernels, but the one that it stands in."""
+        eqn = self.report.simplified.eqns[number]
+        owners = self.owners.get(number, [])
+        line = self.equation_lines[number]
+        chips = " ".join([self.chip(k) for k in owners if k != inside])
+        inner = "".join(_body(label, body) for label, body in bodies(eqn))
+        tokens = self.tokens(lines=[line] if line else [], kernels=owners)
+        return (f'<div class="e m" data-own="e{number}" data-t="{tokens}">'
+                f'<span class="no">{number}</span>{equation_html(eqn, self.names)} {chips}'
+                f"{inner}</div>")
+
+    def chip(self, k: int) -> str:
+        return (f'<a class="chip" href="#" data-open="k{k}">'
+                f"{escape(self.report.kernels[k].name)}</a>")
+
+    def tokens(self, equations: Iterable[int] = (), lines: Iterable[Line | None] = (),
+               kernels: Iterable[int] = ()) -> str:
+        return " ".join([*[f"e{e}" for e in equations],
+                         *[f"l{self.line_numbers[x]}" for x in lines if x in self.line_numbers],
+                         *[f"k{k}" for k in kernels]])
+
+    def place(self, line: Line | None) -> str:
+        if line not in self.line_numbers or line is None:
+            return _place(line) if line is not None else ""
+        number = self.line_numbers[line]
+        return f'<a href="#" data-open="l{number}" data-t="l{number}">{_place(line)}</a>'
+
+    def traced(self) -> str:
+        names = Names(dict(zip(self.report.traced.invars, self.report.inputs, strict=False)))
+        return f'<div class="m">{program_html(self.report.traced, names)}</div>'
+
+    # --- passes
+
+    def laws(self) -> str:
+        rows = [[str(law.count), escape(law.table), escape(law.name),
+                 ", ".join(self.place(x) for x in law.lines[:4])
+                 + (f" and {len(law.lines) - 4} more" if len(law.lines) > 4 else "")]
+                for law in sorted(self.report.laws, key=lambda law: -law.count)]
+        return table(["#times", "table", "law", "lines"], rows)
+
+    def stepping(self) -> str:
+        """The passes as data for the script, and their titles for who has none."""
+        ids: dict[str, int] = {}
+        passes = []
+        for step in self.explained.stepping:
+            passes.append({
+                "title": step.title,
+                "before": [ids.setdefault(text, len(ids)) for text in step.before],
+                "after": [ids.setdefault(text, len(ids)) for text in step.after],
+                "parts": [[p.kind, p.before.start, p.before.stop, p.after.start, p.after.stop]
+                          for p in step.parts],
+                "rewrites": [{"law": f"{w.rewrite.table}: {w.rewrite.law}",
+                              "line": w.rewrite.line.place if w.rewrite.line else "",
+                              "before": w.rewrite.before, "after": w.rewrite.after,
+                              "from": w.before, "to": w.after} for w in step.rewrites]})
+        if not passes:
+            return ""
+        titles = "".join(f"<li>{escape(str(p['title']).partition('. ')[2])}</li>" for p in passes)
+        data = json_data("passes", {"lines": [escape(text) for text in ids], "passes": passes})
+        return f"<div data-stepping><ol>{titles}</ol></div>{data}"
+
+
+def _body(label: str, body: Jaxpr) -> str:
+    count = count_equations(body)
+    return (f"<details class='group'><summary>{escape(label)}: {count} equation"
+            f"{'s' * (count != 1)}</summary>{program_html(body, Names())}</details>")
+
+
+def _values(values: Sequence[Value]) -> str:
+    rows = [[bytes_text(v.nbytes), f"<code>{escape(v.type)}</code>",
+             _place(v.line) if v.line else ""] for v in values[:8]]
+    return table(["#bytes", "value", "line"], rows, "alive at the peak, the largest first")
+
+
+def _place(line: Line) -> str:
+    return (f'<code title="{escape(line.file, quote=True)}"><span class="dim">'
+            f"{escape(line.place)}</span> {escape(line.text)}</code>")
+
+
+def _facts(k: KernelReport) -> str:
+    facts = [bytes_text(k.moved)] if k.moved != 0 else []
+    facts += [count_text(k.flops, "FLOP")] if k.flops != 0 else []
+    return escape(", ".join(facts))
+
+
+def _bar(share: float) -> str:
+    width = max(min(share, 1.0) * 100, 0.0)
+    return f'<span class="bar" aria-hidden="true"><i style="width:{width:.1f}%"></i></span>'
+
+
+def _list(items: Sequence[str]) -> str:
+    return "".join(f"<div>{escape(item)}</div>" for item in items)
+
+

@@ -1,0 +1,179 @@
+"""Stepping through the passes: the program before and after each, and every rewrite between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+from functrans.core.errors import ArgumentError
+from functrans.core.jaxpr import Atom, Jaxpr
+from functrans.core.notation import Names, bodies, equation_line
+from functrans.lowering.report import Report, Rewrite, RewritePass
+
+__all__ = ["Part", "Step", "StepRewrite", "Stepping"]
+
+CONTEXT: Final = 2
+"""Unchanged lines around a change that a text shows."""
+COLUMN: Final = 62  # characters of either side of a text
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines of the program before that became lines after, by number; `kind` is how.
+
+    It is one of `equal`, `replace`, `delete` and `insert`.
+    """
+
+    kind: str
+    before: range
+    after: range
+
+
+@dataclass(frozen=True)
+class StepRewrite:
+    """A rewrite of a step, and the numbers of its lines in the programs before and after."""
+
+    rewrite: Rewrite
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def __str__(self) -> str:
+        r = self.rewrite
+        place = f"  # {r.line.place}" if r.line is not None else ""
+        became = f"  ->  {r.after}" if r.after else ""
+        return f"{r.table}: {r.law}{place}\n    {r.before}{became}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass: the lines of the program before and after, how they differ, and its rewrites."""
+
+    number: int
+    run: RewritePass
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    parts: tuple[Part, ...]
+    rewrites: tuple[StepRewrite, ...]
+
+    @property
+    def title(self) -> str:
+        """`3. rewrites: 94 -> 82 equations, 12 rewrites`."""
+        count = len(self.rewrites)
+        told = f", {count} rewrite{'s' * (count != 1)}" if count else ""
+        inside = " in a body" if self.run.depth else ""
+        return (f"{self.number + 1}. {self.run.name}{inside}: {len(self.run.before.eqns)} -> "
+                f"{len(self.run.after.eqns)} equations{told}")
+
+    def __str__(self) -> str:
+        lines = [self.title, ""]
+        for part in self.parts:
+            if part.kind == "equal":
+                lines += self._unchanged(part)
+                continue
+            left = [self.before[k] for k in part.before]
+            right = [self.after[k] for k in part.after]
+            for k in range(max(len(left), len(right))):
+                old = left[k] if k < len(left) else ""
+                new = right[k] if k < len(right) else ""
+                lines.append(_side_by_side(old, new, "-" if old else " ", "+" if new else " "))
+        if self.rewrites:
+            lines += ["", *map(str, self.rewrites)]
+        return "\n".join(lines)
+
+    def _unchanged(self, part: Part) -> Iterator[str]:
+        pairs = [_side_by_side(self.before[a], self.after[b], " ", " ")
+                 for a, b in zip(part.before, part.after, strict=True)]
+        left_out = len(pairs) - 2 * CONTEXT
+        if left_out <= 1:
+            yield from pairs
+        else:
+            yield from pairs[:CONTEXT]
+            yield f"  ... {left_out} equations as they were"
+            yield from pairs[-CONTEXT:]
+
+
+def _side_by_side(old: str, new: str, left: str, right: str) -> str:
+    return f"{left} {_cut(old):<{COLUMN}} | {right} {_cut(new)}".rstrip()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= COLUMN else f"{text[:COLUMN - 3]}..."
+
+
+class Stepping(Sequence[Step]):
+    """The steps of a program from what was traced to what is compiled; also a place among them.
+
+    `forward` and `backward` go to the next and the previous step, and give it.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._names = Names(dict(zip(report.traced.invars, report.inputs, strict=False)))
+        self._runs = report.passes
+        self._known: dict[int, Step] = {}
+        self._lines: dict[Jaxpr, tuple[str, ...]] = {}
+        self._at = -1
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, number: int) -> Step:  # type: ignore[override]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there are {len(self)} passes that changed the program")
+        number %= len(self)
+        if number not in self._known:
+            for k in range(number + 1):  # in order: names are given as values appear
+                if k not in self._known:
+                    self._known[k] = self._step(k)
+        return self._known[number]
+
+    def forward(self) -> Step:
+        """The next step. Raises ArgumentError after the last one."""
+        return self._go(self._at + 1)
+
+    def backward(self) -> Step:
+        """The previous step. Raises ArgumentError before the first one."""
+        return self._go(self._at - 1)
+
+    def _go(self, to: int) -> Step:
+        if not 0 <= to < len(self):
+            raise ArgumentError(f"there is no pass {'before' if to < 0 else 'after'} this one.",
+                                fix=f"there are {len(self)}: stepping[0] is the first one")
+        self._at = to
+        return self[to]
+
+    def __str__(self) -> str:
+        return "\n".join([step.title for step in self]) or "no pass changed the program"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def lines(self, jaxpr: Jaxpr) -> tuple[str, ...]:
+        """The equations of a program, with names that are the same in all programs."""
+        found = self._lines.get(jaxpr)
+        if found is None:
+            found = self._lines[jaxpr] = tuple([
+                f"{equation_line(eqn, self._names)}"
+                + "".join(f" {{{label}: {len(body.eqns)}}}" for label, body in bodies(eqn))
+                for eqn in jaxpr.eqns])
+        return found
+
+    def _step(self, number: int) -> Step:
+        run = self._runs[number]
+        before, after = self.lines(run.before), self.lines(run.after)
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
+        parts = tuple([Part(kind, range(a, b), range(c, d))
+                       for kind, a, b, c, d in matcher.get_opcodes()])
+        olds, news = _makers(run.before), _makers(run.after)
+        rewrites = tuple([StepRewrite(r, _places(r.of, olds), _places(r.by, news))
+                          for r in run.rewrites])
+        return Step(number, run, before, after, parts, rewrites)
+
+
+def _makers(jaxpr: Jaxpr) -> dict[Atom, int]:
+    return {v: k for k, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
+
+
+def _places(atoms: Sequence[Atom], makers: dict[Atom, int]) -> tuple[int, ...]:
+    return tuple(sorted({makers[a] for a in atoms if a in makers}))
