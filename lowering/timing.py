@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from functrans.core.convert import to_array
 
-__all__ = ["StepTimes", "repeated", "time_as_a_whole"]
+__all__ = ["StepTimes", "repeated", "time_as_a_whole", "timed_runs", "typical"]
 
 SECONDS: Final = 0.3
 """How long a program is run again and again."""
@@ -39,6 +39,12 @@ class StepTimes:
 
 def repeated(run: Callable[[], T]) -> tuple[list[T], float]:
     """What runs give, and the median of their times; one before them warms up."""
+    found, whole = timed_runs(run)
+    return found, median(whole)
+
+
+def timed_runs(run: Callable[[], T]) -> tuple[list[T], list[float]]:
+    """What runs give, and their times; one before them warms up."""
     run()
     found: list[T] = []
     whole: list[float] = []
@@ -47,7 +53,19 @@ def repeated(run: Callable[[], T]) -> tuple[list[T], float]:
         start = time.perf_counter()
         found.append(run())
         whole.append(time.perf_counter() - start)
-    return found, median(whole)
+    return found, whole
+
+
+def typical(runs: Sequence[Sequence[float]], whole: Sequence[float]
+            ) -> tuple[list[float], float]:
+    """The mean times of steps and of whole runs, over the half of the runs that are faster.
+
+    Means add up as the times of a run do; medians of the steps would not.
+    """
+    middle = median(whole)
+    taken = [k for k, t in enumerate(whole) if t <= middle]
+    return ([fmean(t) for t in zip(*[runs[k] for k in taken], strict=True)],
+            fmean([whole[k] for k in taken]))
 
 
 def time_as_a_whole(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any]) -> StepTimes:

@@ -1,4 +1,4 @@
-"""Where a GPU is idle in a program: the steps that matter and use little of it, and why."""
+"""Where a machine is idle in a program: the steps that matter and use little of it, and why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from functrans.lowering.report import KernelReport, Report
 
-__all__ = ["idle_by_estimate", "idle_steps"]
+__all__ = ["idle_by_estimate", "idle_on_cpu", "idle_steps"]
 
 SHARE = 0.1
 """Of a run: steps that take less are not told."""
@@ -51,6 +51,45 @@ def idle_steps(report: Report, steps: Told, seconds: float,
                      f"{_part(taken, seconds)}. They end before their programs fill the GPU; "
                      "larger arrays, or vmap over more of them, take hardly longer")
     return found
+
+
+def idle_on_cpu(report: Report, steps: Told, seconds: float,
+                share: Callable[[KernelReport, float], tuple[float, str]]) -> list[str]:
+    """A line for each step of a CPU's program that uses little of it for a good part of a run."""
+    found = []
+    for kernel, taken in steps:
+        reached, of = share(kernel, taken)
+        known = kernel.moved != 0 or kernel.flops != 0
+        if taken < SHARE * seconds or (known and reached >= REACHED) or kernel.on_host:
+            if kernel.on_host and taken >= SHARE * seconds:
+                found.append(f"{_place(kernel)} runs on the host for {_part(taken, seconds)}: "
+                             f"{kernel.on_host}")
+            continue
+        uses = f"reaches {reached:.0%} of {of}" if known else "does work that is not known"
+        found.append(f"{_place(kernel)} {uses}, for {_part(taken, seconds)}: "
+                     f"{_why_on_cpu(kernel, taken)}")
+    return found
+
+
+def _why_on_cpu(kernel: KernelReport, taken: float) -> str:
+    if kernel.runs > 1 and taken / kernel.runs < SHORT_ON_CPU:
+        return f"each of its {kernel.runs} runs takes {1e9 * taken / kernel.runs:.0f} ns, of " \
+               "which a good part is the call; more work in an iteration, or vmap over many loops"
+    if "no kernel of lanes" in kernel.about:
+        return "it is a loop step by step; vmap over many of them would be a kernel of lanes"
+    if taken / max(kernel.runs, 1) < SHORT_ON_CPU:
+        return "it is short: its arrays are small"
+    if "one element at a time" in kernel.about:
+        return "it computes one element at a time: it writes to computed places, or rows are short"
+    if "in one thread" in kernel.about:
+        return "it runs in one thread, in order"
+    if "gemm" in kernel.kind:
+        return "its matrices are small, or have a short side; products of more rows reach more"
+    return "many instructions compute each element, or its elements lie apart in memory"
+
+
+SHORT_ON_CPU = 2e-6
+"""Seconds of a step that is over before threads would have begun."""
 
 
 def idle_by_estimate(report: Report) -> list[str]:

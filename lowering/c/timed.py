@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -19,12 +18,16 @@ from functrans.lowering.c.lower import compiled, lower
 from functrans.lowering.c.program import FunctionWriter
 from functrans.lowering.loops.tensor import Call
 from functrans.lowering.store.cache import program_cache
-from functrans.lowering.timing import StepTimes, repeated
+from functrans.lowering.timing import StepTimes, timed_runs, typical
 
 __all__ = ["TimedProgram", "time_steps"]
 
 CLOCKED_RUNS: Final = 5
 """Of a program whose bodies have clocks, to see which part of a loop each step is."""
+
+
+NOTE: Final = "Steps in loops: by clocks in their bodies (20 ns each), in proportion to a run " \
+              "without these."
 
 
 class TimedProgram:
@@ -74,28 +77,26 @@ class TimedProgram:
 
 
 def time_steps(jaxpr: Jaxpr, inputs: Sequence[Any]) -> StepTimes:
-    """The medians of the times of steps, those of loops included, and of whole runs.
+    """The times of steps, those of loops included, and of whole runs, which add up.
 
     A step is a row with what it takes by itself: a loop without the steps of its body.
     """
     program, arrays = TimedProgram(jaxpr), [np.asarray(x, x.dtype) for x in map(to_array, inputs)]
-    runs, whole = repeated(lambda: program.run(arrays))
-    steps = [median(t) for t in zip(*runs, strict=True)][:-1]
+    steps, whole = typical(*timed_runs(lambda: program.run(arrays)))
+    del steps[-1]  # what copies results is between steps
     main = program.lowered.text.main
     bodies = bodies_of(main)
     if not bodies:
         return StepTimes(steps, whole)
     clocked = [program.run_with_clocks(arrays) for _ in range(CLOCKED_RUNS)]
-    with_clocks = [median(t) for t in zip(*[c[0] for c in clocked], strict=True)][:-1]
-    spent = [median(t) for t in zip(*[c[1] for c in clocked], strict=True)]
-    counts = clocked[-1][2]
+    with_clocks, spent, counts = min(clocked, key=lambda run: sum(run[0]))
     split = _Split(main, bodies, steps, with_clocks, spent)
     times = [split.of_main(k) for k in range(len(steps))]
-    times += [split.own(b.writer, k) * split.scale for b in bodies
+    times += [split.own(b.writer, k) * split.scale(b.writer) for b in bodies
               for k in range(len(b.writer.schedule.steps))]
     often = [1] * len(steps) + [counts[b.writer.slot + k] for b in bodies
                                 for k in range(len(b.writer.schedule.steps))]
-    return StepTimes(times, whole, runs=often)
+    return StepTimes(times, whole, NOTE, often)
 
 
 class _Split:
@@ -106,10 +107,16 @@ class _Split:
         self.main = main
         self.bodies = {b.writer: b for b in bodies}
         self.steps, self.clocked, self.spent = steps, with_clocks, spent
-        outer = [k for k, step in enumerate(main.schedule.steps)
-                 if isinstance(step, Call) and list(called_by(main, step))]
-        clocked = sum(with_clocks[k] for k in outer)
-        self.scale = sum(steps[k] for k in outer) / clocked if clocked > 0 else 0.0
+        self.roots: dict[FunctionWriter, set[int]] = {}
+        for b in bodies:  # those that call a body come before it
+            self.roots[b.writer] = {k for writer, number in b.callers for k in (
+                {number} if writer is main else self.roots[writer])}
+
+    def scale(self, body: FunctionWriter) -> float:
+        """Seconds without clocks for one with clocks, of the steps of the main function that call
+        a body."""
+        clocked = sum(self.clocked[k] for k in self.roots[body])
+        return sum(self.steps[k] for k in self.roots[body]) / clocked if clocked > 0 else 0.0
 
     def seconds(self, writer: FunctionWriter, number: int) -> float:
         """Of a step with clocks, its bodies included."""
@@ -133,4 +140,5 @@ class _Split:
     def of_main(self, number: int) -> float:
         """Of a step of the main function without its bodies, as it is without clocks."""
         inside = self.inside(self.main, number)
-        return max(self.steps[number] - inside * self.scale, 0.0) if inside else self.steps[number]
+        part = inside / self.clocked[number] if inside else 0.0
+        return self.steps[number] * max(1 - part, 0.0)

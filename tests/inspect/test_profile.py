@@ -41,24 +41,30 @@ def test_table(profiled):
     head, titles, rule, *rows = str(profiled).splitlines()
     assert head.startswith("loss: ") and titles.split()[:3] == ["step", "time", "share"]
     assert set(rule) == {"-"}
-    assert [row.split("  ")[0] for row in rows] == ["gemm 0", "k0", "between"]
-    assert "programs.py:7" in rows[0]
+    rows = [row for row in rows if not row.startswith("!")]
+    assert {row.split("  ")[0] for row in rows[:2]} == {"gemm 0", "k0"}
+    assert rows[2].split("  ")[0] == "between"
+    assert "programs.py:7" in next(row for row in rows if row.startswith("gemm 0"))
 
 
 def test_page_has_a_roofline(profiled):
     picture = ET.fromstring(profiled.roofline())
     circles = [e for e in picture.iter() if e.tag.endswith("circle")]
     assert len(circles) == 2
-    assert "<svg" in profiled._repr_html_() and "<table>" in profiled._repr_html_()
+    assert "<svg" in profiled._repr_html_() and "<table" in profiled._repr_html_()
 
 
 def test_trace(profiled, tmp_path):
     profiled.save_trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     steps = [e for e in events if e["ph"] == "X"]
-    assert [e["name"] for e in steps] == ["gemm 0", "k0"]
+    assert [e["name"] for e in steps][:2] == ["gemm 0", "k0"]
+    assert sum(e["dur"] for e in steps) == pytest.approx(
+        1e6 * (profiled.seconds - min(profiled.between, 0)))
+    counted = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
+    assert max(counted) == profiled.report.peak.nbytes
     assert steps[1]["ts"] == pytest.approx(steps[0]["ts"] + steps[0]["dur"])
-    assert all(e["dur"] > 0 and e["args"]["lines"] for e in steps)
+    assert all(e["dur"] > 0 and e["args"]["lines"] for e in steps[:2])
 
 
 def test_timed_programs_compute_the_same():
@@ -134,7 +140,8 @@ def test_launches_and_notes_are_told(profiled):
     told = Profile(profiled.report, steps, whole, profiled.machine, "as it is")
     lines = str(told).splitlines()
     assert lines[3].startswith("gemm 0 x 3 ") and lines[-1] == "as it is"
-    assert told.between == pytest.approx(-0.2 * whole) and "-20%" in lines[-2]
+    assert told.between == pytest.approx(-0.2 * whole)
+    assert "-20%" in next(line for line in lines if line.startswith("between"))
     assert "gemm 0 x 3" in told._repr_html_() and "as it is" in told._repr_html_()
 
 

@@ -1,37 +1,35 @@
-"""`profile`: how long each kernel of a program takes, and how near that is to what can be done."""
+"""What was measured of a program: times of its steps, as data, a table, a page and a trace."""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
-
-from functrans.core import config
-from functrans.core.cuda import gpu_of
-from functrans.core.errors import ArgumentError, BackendError, public
-from functrans.core.trace import Tracer
-from functrans.inspect.explain.explanation import inspected, lowered_of, report_of
-from functrans.inspect.machine import Machine, machine
+from functrans.core.errors import public
+from functrans.inspect.costs import costliest_line
+from functrans.inspect.machine import Machine
+from functrans.inspect.pages import save_page
+from functrans.inspect.profile.page import page_of
 from functrans.inspect.profile.roofline import roofline
-from functrans.inspect.utilisation import idle_steps
-from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
-from functrans.lowering.report import KernelReport, Report, bytes_text, count_text
-from functrans.lowering.report_parts import computes_nothing
-from functrans.placement import device_put
-from functrans.typing import PyTree
+from functrans.inspect.utilisation import idle_on_cpu, idle_steps
+from functrans.lowering.report import KernelReport, Line, MemoryStep, Report, bytes_text, count_text
 
-__all__ = ["Profile", "Timed", "profile"]
+__all__ = ["BETWEEN", "Profile", "Row", "Timed", "seconds_text", "step_text"]
+
+BETWEEN: Final = "between"
+"""The row of what is of no step: the call, copies of results, other work of the machine."""
+TITLES: Final = ("step", "time", "share", "", "moved", "arithmetic", "reaches", "line")
+BAR: Final = 12
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A kernel or a call, and the median of the seconds that it takes."""
+    """A kernel or a call, and the seconds that all its runs take: of a loop what is of no step of
+    its body."""
 
     kernel: KernelReport
     seconds: float
@@ -51,17 +49,29 @@ def _rate(amount: object, seconds: float) -> float:
     return amount / seconds if isinstance(amount, int) and seconds > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class Row:
+    """A row of the table; `step` is None of what lies between steps."""
+
+    name: str
+    seconds: float
+    share: float
+    reaches: str
+    line: Line | None
+    step: Timed | None
+
+
 class Profile:
     """Times of the steps of a program: as a table, as a page with a roofline, as a trace.
 
-    `steps` are in order; `seconds` is a whole run, with what lies between the steps. `note` says
-    how the steps were timed, where that has to be known.
+    `steps` are in order, `rows` the longest first, with what lies between the steps; `seconds` is a
+    whole run. `note` says how the steps were timed, where that has to be known.
     """
 
     def __init__(self, report: Report, steps: Sequence[Timed], seconds: float,
                  limits: Machine, note: str = "") -> None:
         self.report = report
-        self.steps = tuple(steps)
+        self.steps = tuple(_with_work(steps))
         self.seconds = seconds
         self.machine = limits
         self.note = note
@@ -71,48 +81,73 @@ class Profile:
         moved, flops = step.bandwidth / self.machine.bandwidth, step.flops / self.machine.flops
         return (moved, "bandwidth") if moved >= flops else (flops, "FLOP rate")
 
-    @property
-    def idle(self) -> tuple[str, ...]:
-        """Of a GPU: steps that use little of it for over a tenth of the run, and why."""
-        by_kernel = {id(t.kernel): t for t in self.steps}
-        return tuple(idle_steps(self.report, [(t.kernel, t.seconds) for t in self.steps],
-                                self.seconds, lambda kernel, _: self.share(by_kernel[id(kernel)])))
-
-    def _rows(self) -> list[list[str]]:
-        return [[_step_text(t.kernel), _seconds_text(t.seconds), f"{t.seconds / self.seconds:.0%}",
-                 bytes_text(t.kernel.moved), count_text(t.kernel.flops, "FLOP"),
-                 "{:.0%} of {}".format(*self.share(t)),
-                 str(t.kernel.lines[0]) if t.kernel.lines else ""] for t in self.steps]
-
-    def _head(self) -> str:
-        return (f"{self.report.name}: {_seconds_text(self.seconds)} a run ({self.report.target}); "
-                f"this machine: {bytes_text(int(self.machine.bandwidth))}/s, "
-                f"{count_text(int(self.machine.flops), 'FLOP')}/s")
+    def reaches(self, step: Timed) -> str:
+        """`41% of FLOP rate`; above the rate of a copy it is that of a cache."""
+        reached, of = self.share(step)
+        if not reached:
+            return ""
+        if of == "bandwidth" and reached > 1:
+            return f"cache: {reached:.1f} x memory"
+        if reached > 1:
+            return f"{reached:.1f} x a large product"
+        return f"{reached:.0%} of {of}"
 
     @property
     def between(self) -> float:
         """Seconds of a run that are of no step: below 0 where steps by themselves take longer."""
         return self.seconds - sum(t.seconds for t in self.steps)
 
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The steps, the longest first, and what lies between them: the times add up to a run."""
+        found = [Row(step_text(t.kernel), t.seconds, t.seconds / self.seconds, self.reaches(t),
+                     costliest_line(self.report, t.kernel), t) for t in self.steps]
+        found.sort(key=lambda row: -row.seconds)
+        return (*found, Row(BETWEEN, self.between, self.between / self.seconds, "", None, None))
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Steps that use little of the machine for over a tenth of the run, and why."""
+        by_kernel = {id(t.kernel): t for t in self.steps}
+        look = idle_steps if self.report.multiprocessors else idle_on_cpu
+        return tuple(look(self.report, [(t.kernel, t.seconds) for t in self.steps],
+                          self.seconds, lambda kernel, _: self.share(by_kernel[id(kernel)])))
+
+    @property
+    def timeline(self) -> tuple[MemoryStep, ...]:
+        """The temporaries that are alive at each step, with the lines that hold them."""
+        return tuple(self.report.timeline)
+
+    @property
+    def head(self) -> str:
+        """What was run, where, and what the machine can do."""
+        busy = "" if self.machine.stable else " at least: it is busy"
+        return (f"{self.report.name}: {seconds_text(self.seconds)} a run ({self.report.target}); "
+                f"this machine: {bytes_text(int(self.machine.bandwidth))}/s, "
+                f"{count_text(int(self.machine.flops), 'FLOP')}/s{busy}")
+
     def __str__(self) -> str:
-        rows = [TITLES, *self._rows(), ["between", _seconds_text(self.between),
-                                       f"{self.between / self.seconds:.0%}", "", "", "", ""]]
+        rows = [TITLES, *[_cells(row) for row in self.rows]]
         widths = [max(len(row[c]) for row in rows) for c in range(len(TITLES))]
         lines = ["  ".join(_aligned(c, text, widths[c]) for c, text in enumerate(row)).rstrip()
                  for row in rows]
-        return "\n".join([self._head(), lines[0], "-" * len(lines[0]), *lines[1:],
-                          *self.idle, *([self.note] if self.note else [])])
+        warned = [f"! {line}" for line in self.idle]
+        return "\n".join([self.head, lines[0], "-" * len(lines[0]), *lines[1:], *warned,
+                          *([self.note] if self.note else [])])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        cells = "".join(f"<th style='text-align:left'>{t}</th>" for t in TITLES)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
-                       for row in self._rows())
-        return (f"<div><b>{escape(self._head())}</b><table><tr>{cells}</tr>{rows}</table>"
-                f"{''.join(f'<div>{escape(line)}</div>' for line in self.idle)}"
-                f"{escape(self.note)}{self.roofline()}</div>")
+        return page_of(self)
+
+    @public
+    def save(self, path: str | Path) -> None:
+        """Write the page to an HTML file, which needs no network and no other file.
+
+        Raises ArgumentError for a name that does not end with `.html`.
+        """
+        save_page(path, f"profile of {self.report.name}", page_of(self))
 
     def roofline(self) -> str:
         """A picture as SVG: the rates of kernels under what bandwidth and arithmetic allow."""
@@ -123,105 +158,80 @@ class Profile:
         return roofline(points, self.machine.bandwidth, self.machine.flops)
 
     def save_trace(self, path: str | Path) -> None:
-        """Write one run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing open."""
+        """Write one run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing open.
+
+        What lies between steps is its last span, and the temporaries are a counter.
+        """
         events: list[dict[str, Any]] = [
             {"ph": "M", "pid": 1, "tid": 1, "name": "process_name",
              "args": {"name": self.report.target}},
             {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name",
              "args": {"name": self.report.name}}]
         at = 0.0
+        alive = {s.step: s.nbytes for s in self.timeline if s.step}
         for t in self.steps:
             told = {"lines": [str(line) for line in t.kernel.lines], "about": t.kernel.about,
-                    "bytes moved": str(t.kernel.moved), "flops": str(t.kernel.flops)}
+                    "bytes moved": str(t.kernel.moved), "flops": str(t.kernel.flops),
+                    "runs": str(t.kernel.runs)}
             events.append({"ph": "X", "pid": 1, "tid": 1, "name": t.kernel.name,
                            "cat": t.kernel.kind, "ts": 1e6 * at, "dur": 1e6 * t.seconds,
                            "args": told})
+            if t.kernel.name in alive:
+                events.append({"ph": "C", "pid": 1, "name": "temporaries", "ts": 1e6 * at,
+                               "args": {"bytes": alive[t.kernel.name]}})
             at += t.seconds
+        if self.between > 0:
+            events.append({"ph": "X", "pid": 1, "tid": 1, "name": BETWEEN, "cat": BETWEEN,
+                           "ts": 1e6 * at, "dur": 1e6 * self.between,
+                           "args": {"about": "the call, copies of results, other work"}})
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
         Path(path).write_text(text, encoding="utf-8")
 
 
-def _as_it_ran(kernel: KernelReport, runs: int | None) -> KernelReport:
-    """A kernel with the runs that were counted, where loops decide how many there are."""
-    if runs is None or runs == kernel.runs:
-        return kernel
-    flops, moved = (n * runs // kernel.runs if isinstance(n, int) else n
-                    for n in (kernel.flops, kernel.moved))
-    return replace(kernel, runs=runs, flops=flops, moved=moved,
-                   estimate=kernel.estimate * runs / kernel.runs)
+def _with_work(steps: Sequence[Timed]) -> list[Timed]:
+    """Each step with the work of its time: that of a loop is what is left of its body's steps.
+
+    Where these have no times of their own (iterations on several threads) it has their work.
+    """
+    timed = {t.kernel.place for t in steps if t.kernel.place and t.seconds}
+    silent = [t.kernel for t in steps if t.kernel.place and t.kernel.place not in timed]
+    inside = {k.place for k in silent}
+    found = []
+    for t in steps:
+        kernel = t.kernel
+        if kernel.place in inside:
+            continue
+        if kernel.kind in timed and not kernel.source:
+            kernel = replace(kernel, flops=0, moved=0)
+        elif kernel.kind in inside:
+            parts = [k for k in silent if k.place == kernel.kind]
+            kernel = replace(kernel, flops=sum([k.flops for k in parts], start=kernel.flops),
+                             moved=sum([k.moved for k in parts], start=kernel.moved))
+        found.append(t if kernel is t.kernel else replace(t, kernel=kernel))
+    return found
 
 
-TITLES = ["step", "time", "share", "moved", "arithmetic", "reaches", "first line"]
-
-
-def _step_text(kernel: KernelReport) -> str:
+def step_text(kernel: KernelReport) -> str:
+    """What a step is called, and how often it runs."""
     return kernel.name if kernel.runs == 1 else f"{kernel.name} x {kernel.runs}"
 
 
+def _cells(row: Row) -> list[str]:
+    bar = "#" * min(max(round(BAR * row.share), 0), BAR)
+    kernel = row.step.kernel if row.step is not None else None
+    moved = bytes_text(kernel.moved) if kernel is not None and kernel.moved != 0 else ""
+    flops = count_text(kernel.flops, "FLOP") if kernel is not None and kernel.flops != 0 else ""
+    return [row.name, seconds_text(row.seconds), f"{row.share:.0%}", bar, moved, flops,
+            row.reaches, str(row.line or "")]
+
+
 def _aligned(column: int, text: str, width: int) -> str:
-    return text.rjust(width) if 1 <= column <= 4 else text.ljust(width)
+    return text.rjust(width) if column in (1, 2, 4, 5) else text.ljust(width)
 
 
-def _seconds_text(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
+    """`1.5 ms`, in three digits."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if abs(seconds) >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{1e6 * seconds:.3g} us"
-
-
-@public
-def profile(f: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Profile:
-    """How long each kernel and call of `f`, jitted or not, takes on these arguments, when warm.
-
-    The program runs for 0.3 s; times are medians. On a GPU each step is run many times in a row.
-    Times are compared with a copy and a product of matrices on this machine, measured once.
-    Arguments are not donated. Raises ArgumentError for arguments without values, and BackendError
-    for a program that is not compiled.
-
-    >>> import functrans as ft
-    >>> x = ft.numpy.ones((256, 256))
-    >>> profiled = ft.profile(lambda x: ft.numpy.tanh(x @ x), x)
-    >>> [step.kernel.kind for step in profiled.steps]
-    ['gemm with epilogue']
-    >>> print(str(profiled).splitlines()[1].split()[:3])
-    ['step', 'time', 'share']
-    """
-    if isinstance(kwargs.get("target"), str):
-        raise ArgumentError("profile has no target: it runs the function where its arguments are.",
-                            fix='functrans.device_put(x, "cpu") or "gpu:0"')
-    lowered = lowered_of(f, args, kwargs).without_donation()
-    inputs = lowered.inputs(*args, **kwargs)
-    if len(inputs) != len(lowered.jaxpr.invars):
-        raise ArgumentError(f"{lowered.jaxpr.name} was traced for other arguments than these.",
-                            fix="arguments as those of functrans.lower, with values")
-    if any(isinstance(x, Tracer) for x in inputs):
-        raise ArgumentError("profile runs the function, and an argument is traced: it has no value "
-                            "yet.", fix="call functrans.profile outside of jit, grad, vmap and "
-                                        "other transforms; they may be of the function itself")
-    if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
-        raise ArgumentError("profile runs the function, and an argument has no value.",
-                            fix="arrays; or functrans.explain, which takes ShapeDtypeStructs")
-    if computes_nothing(lowered.jaxpr):
-        raise BackendError(f"{lowered.jaxpr.name} has no steps that can be timed.",
-                           why="it computes nothing: its results are its arguments, or constants.",
-                           fix="a function that computes on its arguments: "
-                               "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
-    if is_built_in(lowered.backend):
-        gpu = gpu_of(inputs)
-        lowered = lowered.compiled_by(default_backend(gpu))
-    else:
-        gpu = gpu_of(inputs) if computes_on_gpus(lowered.backend) else None
-    if gpu is not None:
-        inputs = [device_put(x, f"gpu:{gpu}") for x in inputs]
-    with config.scope(backend=lowered.backend):
-        times = inspected(lowered, lowered.backend).timed_steps(inputs, gpu)
-    report = report_of(lowered, f, args, kwargs)
-    limits = machine("cpu" if gpu is None else f"gpu:{gpu}")
-    if times.steps is None:
-        steps = [Timed(k, times.whole) for k in report.kernels]
-        return Profile(report, steps, times.whole, limits, times.note or "The program was timed "
-                       f"as a whole: {lowered.backend} tells of no steps.")
-    kernels = [_as_it_ran(k, runs) for k, runs in
-               itertools.zip_longest(report.kernels, times.runs[:len(report.kernels)])]
-    steps = [Timed(k, s) for k, s in zip(kernels, times.steps, strict=False)]
-    return Profile(report, steps, times.whole, limits, times.note)

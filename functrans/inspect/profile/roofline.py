@@ -9,7 +9,7 @@ from html import escape
 __all__ = ["roofline"]
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 620, 340, 70, 44, 16, 16
-BLUE, ORANGE = "#3b6ea5", "#c2560c"
+BLUE, ORANGE = "var(--bar,#3b6ea5)", "var(--hot,#c2560c)"
 
 
 def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float,
@@ -61,7 +61,7 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
     parts.append(f"<g transform='rotate(-90 14 {HEIGHT / 2:.0f})'>"
                  f"{_text(14, HEIGHT / 2, 'FLOP in a second', 'middle')}</g>")
     return (f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{HEIGHT}' "
-            f"viewBox='0 0 {WIDTH} {HEIGHT}' style='max-width:100%;background:#fff' "
+            f"viewBox='0 0 {WIDTH} {HEIGHT}' style='max-width:100%;background:var(--bg,#fff)' "
             f"font-family='Helvetica,Arial,sans-serif'>{''.join(parts)}</svg>")
 
 
@@ -102,10 +102,10 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def _line(x0: float, y0: float, x1: float, y1: float) -> str:
-    return f"<path d='M{x0:.1f},{y0:.1f} L{x1:.1f},{y1:.1f}' stroke='#e4e4e4'/>"
+    return f"<path d='M{x0:.1f},{y0:.1f} L{x1:.1f},{y1:.1f}' stroke='var(--line,#e4e4e4)'/>"
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str = "#444") -> str:
+def _text(x: float, y: float, text: str, anchor: str, colour: str = "var(--fg,#444)") -> str:
     return (f"<text x='{x:.1f}' y='{y:.1f}' font-size='11' text-anchor='{anchor}' "
             f"fill='{colour}'>{escape(text)}</text>")
 

@@ -1,0 +1,137 @@
+"""`profile`: runs a program and measures its steps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from functrans.core import config
+from functrans.core.cuda import gpu_of
+from functrans.core.errors import ArgumentError, BackendError, public
+from functrans.core.trace import Tracer
+from functrans.inspect.explain.explanation import inspected, lowered_of, report_of
+from functrans.inspect.machine import machine
+from functrans.inspect.profile.compare import Comparison, compare
+from functrans.inspect.profile.profiles import Profile, Timed
+from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
+from functrans.lowering.progress import watched
+from functrans.lowering.report import KernelReport
+from functrans.lowering.report_parts import computes_nothing
+from functrans.placement import device_put
+from functrans.transforms.jit.api import Lowered
+from functrans.typing import PyTree
+
+__all__ = ["Profiler", "profile"]
+
+
+class Profiler:
+    """`functrans.profile(f, *args)` measures, `functrans.profile.compare(a, b)` compares."""
+
+    __name__ = "profile"
+
+    @public
+    def __call__(self, f: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Profile:
+        """How long each kernel and call of `f`, jitted or not, takes on these arguments, when warm.
+
+        The program runs for 0.3 s; times are means of the faster half of the runs, and add up to
+        one. On a GPU each step is run many times in a row. Times are compared with a copy and a
+        product of matrices on this machine, measured once. Arguments are not donated. Raises
+        ArgumentError for arguments without values, and BackendError for a program that is not
+        compiled.
+
+        >>> import functrans as ft
+        >>> x = ft.numpy.ones((256, 256))
+        >>> profiled = ft.profile(lambda x: ft.numpy.tanh(x @ x), x)
+        >>> [step.kernel.kind for step in profiled.steps]
+        ['gemm with epilogue']
+        >>> print(str(profiled).splitlines()[1].split()[:3])
+        ['step', 'time', 'share']
+        """
+        return _profiled(f, args, kwargs)
+
+    @public
+    def compare(self, first: Profile, second: Profile) -> Comparison:
+        """The steps of two profiles side by side, the largest differences first.
+
+        Differences add up to that of the runs: `.rows` has them as data. Raises ArgumentError for
+        what are no profiles.
+
+        >>> import functrans as ft
+        >>> x = ft.numpy.ones((64, 64))
+        >>> a, b = (ft.profile(lambda x: n * x @ x, x) for n in (1, 2))
+        >>> print(ft.profile.compare(a, b).head.split(":")[0])
+        <lambda>
+        """
+        return compare(first, second)
+
+    def __repr__(self) -> str:
+        return "<function functrans.profile>"
+
+
+def _profiled(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Profile:
+    lowered, inputs = _runnable(f, args, kwargs)
+    if is_built_in(lowered.backend):
+        gpu = gpu_of(inputs)
+        lowered = lowered.compiled_by(default_backend(gpu))
+    else:
+        gpu = gpu_of(inputs) if computes_on_gpus(lowered.backend) else None
+    if gpu is not None:
+        inputs = [device_put(x, f"gpu:{gpu}") for x in inputs]
+    with watched(f"profiling {lowered.jaxpr.name}: compiling it with clocks, and running it") as at:
+        with config.scope(backend=lowered.backend):
+            times = inspected(lowered, lowered.backend).timed_steps(inputs, gpu)
+        at.doing = f"profiling {lowered.jaxpr.name}: measuring what the machine can do"
+        limits = machine("cpu" if gpu is None else f"gpu:{gpu}")
+        report = report_of(lowered, f, args, kwargs)
+    if times.steps is None:
+        steps = [Timed(k, times.whole) for k in report.kernels]
+        return Profile(report, steps, times.whole, limits, times.note or "The program was timed "
+                       f"as a whole: {lowered.backend} tells of no steps.")
+    kernels = [_as_it_ran(k, runs) for k, runs in
+               itertools.zip_longest(report.kernels, times.runs[:len(report.kernels)])]
+    steps = [Timed(k, s) for k, s in zip(kernels, times.steps, strict=False)]
+    return Profile(report, steps, times.whole, limits, times.note)
+
+
+def _runnable(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+              ) -> tuple[Lowered, list[Any]]:
+    """A traced function and the values of its inputs. Raises ArgumentError and BackendError."""
+    if isinstance(kwargs.get("target"), str):
+        raise ArgumentError("profile has no target: it runs the function where its arguments are.",
+                            fix='functrans.device_put(x, "cpu") or "gpu:0"')
+    lowered = lowered_of(f, args, kwargs).without_donation()
+    inputs = lowered.inputs(*args, **kwargs)
+    if len(inputs) != len(lowered.jaxpr.invars):
+        raise ArgumentError(f"{lowered.jaxpr.name} was traced for other arguments than these.",
+                            fix="arguments as those of functrans.lower, with values")
+    if any(isinstance(x, Tracer) for x in inputs):
+        raise ArgumentError("profile runs the function, and an argument is traced: it has no value "
+                            "yet.", fix="call functrans.profile outside of jit, grad, vmap and "
+                                        "other transforms; they may be of the function itself")
+    if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
+        raise ArgumentError("profile runs the function, and an argument has no value.",
+                            fix="arrays; or functrans.explain, which takes ShapeDtypeStructs")
+    if computes_nothing(lowered.jaxpr):
+        raise BackendError(f"{lowered.jaxpr.name} has no steps that can be timed.",
+                           why="it computes nothing: its results are its arguments, or constants.",
+                           fix="a function that computes on its arguments: "
+                               "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
+    return lowered, inputs
+
+
+def _as_it_ran(kernel: KernelReport, runs: int | None) -> KernelReport:
+    """A kernel with the runs that were counted, where loops decide how many there are."""
+    if runs is None or runs == kernel.runs:
+        return kernel
+    known = max(kernel.runs, 1)
+    flops, moved = (n * runs // known if isinstance(n, int) else n
+                    for n in (kernel.flops, kernel.moved))
+    return replace(kernel, runs=runs, per="", flops=flops, moved=moved,
+                   estimate=kernel.estimate * runs / known)
+
+
+profile = Profiler()
