@@ -155,6 +155,10 @@ def array_repr(x: Any) -> str:
         return f"Array([], {'' if x.shape == (0,) else f'shape={x.shape}, '}{dtype}"
     if x.dtype in dtypes.KEY_DTYPES:
         return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{_number_format(x._np)}"
+    if x.ndim > 1 and x.size > np.get_printoptions()["threshold"]:
+        # in a line: trees have many of them; print(x) shows more
+        text = np.array2string(_number_format(x._np), separator=", ", edgeitems=1)
+        return f"Array({' '.join(text.split())}, shape={x.shape}, {dtype}"
     text = np.array2string(_number_format(x._np), separator=", ", prefix="Array(",
                            suffix=", " + dtype)
     last = len(text) - (text.rfind("\n") + 1)

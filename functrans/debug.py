@@ -1,4 +1,4 @@
-"""Looking into running programs: `print`, `log`, `callback` and `breakpoint`."""
+"""Looking into running programs: `print`, `log`, `callback`, `breakpoint` and `visualize`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from functrans.callbacks import debug_callback as callback
 from functrans.core.errors import ArgumentError, is_internal_module, publish
+from functrans.core.frontends import display_in_notebook
+from functrans.core.keypath import keystr
 from functrans.core.trace import ARRAYS
+from functrans.core.tree import tree_flatten_with_path, tree_leaves
 
 if TYPE_CHECKING:
     from functrans.core.sharding import Sharding
     from functrans.typing import Array, PyTree
 
-__all__ = ["breakpoint", "callback", "log", "print", "visualize_array_sharding",
+__all__ = ["breakpoint", "callback", "log", "print", "visualize", "visualize_array_sharding",
            "visualize_sharding"]
 
 _LOGGER = logging.getLogger("functrans")
@@ -75,31 +78,81 @@ def log(fmt: str, *args: PyTree, ordered: bool = False, skip_format_check: bool 
 
 def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
                num_frames: int | None = None, ordered: bool = False, **kwargs: PyTree) -> None:
-    """Stop in Python's debugger when the program gets there.
+    """Stop in Python's debugger when the program gets there, at the caller's line.
 
-    `values` is there the dictionary of the arrays among the caller's local variables, as they are
-    then, and of what the keywords name. The debugger is that of `sys.breakpointhook`; the other
-    arguments are of JAX's own one, and change nothing.
+    The names there are those of the caller's local variables: arrays and containers of arrays have
+    the values of then, as NumPy arrays, numbers and texts those that tracing saw; and what the
+    keywords name. `values` is the dictionary of the arrays. The debugger is that of
+    `sys.breakpointhook`; the other arguments are of JAX's own one, and change nothing.
 
-    >>> import functrans as ft, sys
-    >>> hook, sys.breakpointhook = sys.breakpointhook, lambda *a, **k: builtins.print("stopped")
-    >>> import builtins
-    >>> _ = ft.jit(lambda x: (ft.debug.breakpoint(), x)[1])(1.5)
-    stopped
+    >>> import functrans as ft, sys, builtins
+    >>> def show():
+    ...     builtins.print("stopped where x is", sys._getframe(1).f_locals["x"])
+    >>> hook, sys.breakpointhook = sys.breakpointhook, show
+    >>> _ = ft.jit(lambda x: (ft.debug.breakpoint(x=x), x)[1])(1.5)
+    stopped where x is 1.5
     >>> sys.breakpointhook = hook
     """
     frame = inspect.currentframe()
     while frame is not None and is_internal_module(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-    found = {} if frame is None else {
-        k: v for k, v in frame.f_locals.items() if isinstance(v, ARRAYS) and k.isidentifier()}
+    found: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
+    names: dict[str, Any] = {}
+    place = ("<functrans.debug.breakpoint>", 1)
+    if frame is not None:
+        names, place = frame.f_globals, (frame.f_code.co_filename, frame.f_lineno)
+        for name, value in frame.f_locals.items():
+            if not name.isidentifier():
+                continue
+            if _is_of_arrays(value):
+                found[name] = value
+            elif isinstance(value, (bool, int, float, complex, str, type(None))):
+                fixed[name] = value
     del frame  # or it would keep itself alive
 
     def stop(**values: Any) -> None:
-        sys.breakpointhook()
+        # a frame of the user's file, whose line after the hook's is that of the call
+        file, line = place
+        code = compile("\n" * max(line - 2, 0) + "_stop()\n_stop", file, "exec")
+        there = {**fixed, **values, "values": values, "_stop": sys.breakpointhook}
+        exec(code, names, there)
 
     callback(stop, ordered=ordered, **{**found, **kwargs})
 
+
+def _is_of_arrays(value: Any) -> bool:
+    """Whether a value is an array or a tree of arrays and numbers."""
+    try:
+        leaves = tree_leaves(value)
+    except (TypeError, ValueError):  # keys that cannot be sorted, say
+        return False
+    return any(isinstance(x, ARRAYS) for x in leaves) and all(
+        isinstance(x, (*ARRAYS, bool, int, float, complex)) for x in leaves)
+
+
+def visualize(x: PyTree, name: str = "") -> None:
+    """Show an array when the program runs: a picture of one with two axes, a line of one with one.
+
+    A notebook gets a picture, a terminal characters; of more axes the first matrix is shown.
+    Numbers go from dark (the least) to light, NaN is marked. Of a tree each array is shown.
+
+    >>> import functrans as ft
+    >>> ft.debug.visualize(ft.numpy.arange(6.0).reshape(2, 3), "ramp")
+    ramp: f32[2,3], 0 to 5, mean 2.5
+     :=
+    *%@
+    """
+    def show(tree: Any) -> None:
+        # later: who looks at arrays
+        from functrans.core.array_picture import picture_of  # noqa: PLC0415
+
+        for path, leaf in tree_flatten_with_path(tree)[0]:
+            picture = picture_of(leaf, name + keystr(path))
+            if not display_in_notebook(picture):
+                builtins.print(picture)
+
+    callback(show, x)
 
 
 def visualize_array_sharding(x: Array) -> None:

@@ -1,5 +1,9 @@
 """Pytrees under short names: `ft.tree.map`, `ft.tree.leaves` and so on, as in jax.tree."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from functrans.core.errors import publish
 from functrans.core.tree import broadcast_prefix as broadcast_prefix
 from functrans.core.tree import tree_all as all
@@ -33,8 +37,34 @@ __all__ = [
     "reduce_associative",
     "static",
     "structure",
+    "summary",
     "transpose",
     "unflatten",
 ]
+
+if TYPE_CHECKING:
+    from functrans.core.tree_summary import Summary
+
+
+def summary(tree: Any, depth: int | None = None) -> Summary:
+    """A table of the arrays of a tree: shapes, dtypes, bytes, the least and largest number, NaN.
+
+    Printed, or in a notebook a table that folds. Levels below `depth` are one line each; on a
+    terminal a large tree is folded until it fits. `.leaves` has the rows as data. Arrays on a GPU
+    are copied to the host one by one; types and tracers have no values.
+
+    >>> import functrans as ft
+    >>> params = {"w": ft.numpy.ones((2, 3)), "b": ft.numpy.zeros(3)}
+    >>> print(ft.tree.summary(params))
+          shape     dtype  bytes  min  max  NaN
+    tree  2 arrays          36 B
+      .b  [3]       f32     12 B    0    0
+      .w  [2,3]     f32     24 B    1    1
+    """
+    # later: who looks at a tree
+    from functrans.core.tree_summary import summary_of  # noqa: PLC0415
+
+    return summary_of(tree, depth)
+
 
 publish(globals(), __all__)

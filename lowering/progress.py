@@ -1,4 +1,4 @@
-"""A line on stderr for what takes long: rewritten in place on a terminal, cleared in the end."""
+"""A line for what takes long, rewritten and cleared in the end: on stderr, or in a notebook."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from threading import Event, Thread
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from functrans.core import config
+from functrans.core.frontends import notebook_display
 
-__all__ = ["Progress", "watched"]
+__all__ = ["NotebookLine", "Progress", "watched"]
 
 ON_GPU_AFTER: Final = 2.0
 """Seconds; kernels for GPUs that take one are nothing to wait for."""
@@ -26,16 +28,21 @@ CLEAR: Final = "\r\x1b[K"
 class Progress:
     """A context in which `show` tells what is being done, once it has taken long enough.
 
-    Only a terminal can take a line back. A notebook, and whatever else is no terminal, gets one
-    plain line: interactive sessions as early as a terminal, others where it takes very long.
+    Terminals and notebooks take a line back; in a notebook it is an output of its cell, and no
+    message of errors. Whatever else gets one plain line: interactive sessions as early as a
+    terminal, others where it takes very long.
     """
 
     def __init__(self, after: float = ON_GPU_AFTER, stream: TextIO | None = None,
                  clock: Callable[[], float] = time.monotonic) -> None:
+        self._display = notebook_display() if stream is None else None
+        self._handle: Any = None
         self._stream = sys.stderr if stream is None else stream  # pythonw has none
         self._is_terminal = self._stream is not None and is_terminal(self._stream)
-        self._after = after if self._is_terminal or is_interactive() else IN_FILE_AFTER
-        self._silent = self._stream is None or not config.current().progress
+        self._after = after if self._is_terminal or is_interactive() or self._display is not None \
+            else IN_FILE_AFTER
+        self._silent = (self._stream is None and self._display is None) \
+            or not config.current().progress
         self._clock = clock
         self._begin = clock()
         self._shown = False
@@ -44,17 +51,28 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._shown and self._is_terminal:
+        if self._handle is not None:
+            self._handle.update(NotebookLine(""))
+        elif self._shown and self._is_terminal:
             self._write(CLEAR)
 
     def show(self, doing: str) -> None:
-        if self._silent or (self._shown and not self._is_terminal):
+        if self._silent or (self._shown and not self._is_terminal and self._display is None):
             return
         seconds = self._clock() - self._begin
         if seconds >= self._after:
             self._shown = True
             line = f"functrans: {doing}, {seconds:.0f} s"
+            if self._display is not None:
+                self._show_in_notebook(NotebookLine(line))
+                return
             self._write(CLEAR + line if self._is_terminal else line + "\n")
+
+    def _show_in_notebook(self, line: NotebookLine) -> None:
+        if self._handle is None:
+            self._handle = self._display.display(line, display_id=True)
+        else:
+            self._handle.update(line)
 
     def _write(self, text: str) -> None:
         try:
@@ -62,6 +80,19 @@ class Progress:
             self._stream.flush()
         except (OSError, ValueError):  # closed by whoever redirected it
             self._silent = True
+
+
+class NotebookLine:
+    """A line of progress as an output of a cell; an empty one takes it back."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f'<span style="opacity:.7">{escape(self._text)}</span>' if self._text else ""
 
 
 class Watch:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from functrans.core.byte_text import byte_text as bytes_text
+from functrans.core.byte_text import count_text
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Jaxpr, jaxpr_parts
 from functrans.core.source import Source, shown_file
@@ -285,22 +287,3 @@ class Report:
             for e in kernel.equations:
                 found.setdefault(e, []).append(k)
         return found
-
-
-def bytes_text(n: Size) -> str:
-    """A number of bytes in three digits: `1.05 MB`."""
-    return f"{_short(n)}B"
-
-
-def count_text(n: Size, unit: str) -> str:
-    """A number in three digits: `8.39 MFLOP`."""
-    return f"{_short(n)}{unit}"
-
-
-def _short(n: Size) -> str:
-    if not isinstance(n, int):
-        return f"({n}) "
-    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if n >= scale:
-            return f"{n / scale:.3g} {prefix}"
-    return f"{n} "

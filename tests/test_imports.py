@@ -92,7 +92,9 @@ LAZY = {"sympy", "triton", "importlib.metadata", "scipy.sparse.linalg"}
 # parts of the lowering that `import functrans`, or a program from the disk cache, does without:
 # 30 ms of the first result
 DEFERRED = {
+    ("functrans.debug", "functrans.core.array_picture"),
     ("functrans.program_views", "functrans.core.jaxpr_html"),
+    ("functrans.tree", "functrans.core.tree_summary"),
     ("functrans.inspect.names", "functrans.export.exported"),
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
     ("functrans.lowering.backend", "functrans.lowering.float0"),

@@ -127,11 +127,12 @@ class CBackend(Backend):
         count = f"{len(jaxpr.eqns)} equation{'s' if len(jaxpr.eqns) > 1 else ''}"
         what = f"compiling {jaxpr.name} ({count})"
         try:
-            with watched(f"{what}: simplifying and fusing") as progress:
+            with watched(f"{what}: planning its kernels") as progress:
                 lowered = lower(jaxpr, donated)
                 if lowered is None:
                     return None
-                progress.doing = f"{what}: {len(lowered.text.text) // 1024 + 1} KiB of C"
+                progress.doing = (f"{what}: the C compiler has {_kernels_text(lowered)}, which "
+                                  "stay on the disk")
                 try:
                     path = compiled(lowered, require_inplace, cache)
                 except CompilerError as refused:
@@ -174,6 +175,11 @@ def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:
     arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
     return runtime_program(jaxpr, path, text.constants, text.aliases, arena, lowered.sizes,
                            text.libs, lowered.hosts, text.heavy)
+
+
+def _kernels_text(lowered: LoweredToC) -> str:
+    kernels, size = len(lowered.text.kernels), len(lowered.text.text) // 1024 + 1
+    return f"{kernels} kernel{'s' * (kernels != 1)} ({size} KiB)"
 
 
 def _manifest(lowered: LoweredToC, prints: Fingerprint) -> dict[str, Any] | None:

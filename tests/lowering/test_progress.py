@@ -51,7 +51,28 @@ def test_a_file_gets_a_plain_line_for_what_takes_very_long(monkeypatch):
     assert shown(io.StringIO(), [1.0, 10.5, 20.0]) == "functrans: compiling 2 of 40 kernels, 10 s\n"
 
 
-def test_a_notebook_gets_a_plain_line_as_early_as_a_terminal(monkeypatch):
+def test_a_notebook_gets_a_line_that_is_taken_back(monkeypatch):
+    outputs = []
+
+    class Handle:
+        def update(self, line):
+            outputs.append(line)
+
+    def display(line, display_id):
+        outputs.append(line)
+        return Handle()
+
+    monkeypatch.setattr(progress, "notebook_display", lambda: SimpleNamespace(display=display))
+    times = iter([0.0, 1.0, 2.5, 3.5])
+    with Progress(2.0, clock=lambda: next(times)) as told:
+        for k in range(3):
+            told.show(f"compiling kernel {k + 1} of 3")
+    assert list(map(repr, outputs)) == ["functrans: compiling kernel 2 of 3, 2 s",
+                                        "functrans: compiling kernel 3 of 3, 4 s", ""]
+    assert outputs[-1]._repr_html_() == "" and "<span" in outputs[0]._repr_html_()
+
+
+def test_a_prompt_gets_a_plain_line_as_early_as_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
     assert shown(io.StringIO(), [1.0, 2.0, 4.0]) == "functrans: compiling 2 of 40 kernels, 2 s\n"
 
@@ -126,7 +147,7 @@ def slow_compiler(screen, tmp_path, monkeypatch):
 
     def noticed(text):
         write(text)
-        if "KiB of C" in text:
+        if "the C compiler has" in text:
             go.touch()
 
     monkeypatch.setattr(screen, "write", noticed)

@@ -1,5 +1,7 @@
 """Callbacks: how often and in which order they are called, what they get, and their exceptions."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,28 @@ def test_callbacks_in_branches_not_taken_are_not_called():
     for wrap in (lambda f: f, ft.jit):
         wrap(fun)(np.float64(-1.0))
         assert seen == []
+
+
+def test_breakpoints_of_compiled_programs_have_the_names_of_the_caller(monkeypatch):
+    found = []
+
+    def hook():
+        frame = sys._getframe(1)
+        found.append((dict(frame.f_locals), frame.f_code.co_filename, frame.f_globals["np"]))
+
+    def f(params, x, scale=2):
+        y = x @ params["w"]
+        kept = {"both": [x, y]}
+        ft.debug.breakpoint(extra=y + 1)
+        return (y * scale + kept["both"][1]).sum()
+
+    monkeypatch.setattr(sys, "breakpointhook", hook)
+    x, params = np.ones((2, 3)), {"w": np.arange(6.0).reshape(3, 2)}
+    ft.jit(ft.grad(f))(params, x)
+    (there, file, module), = found
+    np.testing.assert_array_equal(there["y"], x @ params["w"])
+    np.testing.assert_array_equal(there["kept"]["both"][1], there["y"])
+    np.testing.assert_array_equal(there["extra"], there["y"] + 1)
+    np.testing.assert_array_equal(there["params"]["w"], params["w"])
+    assert there["scale"] == 2 and file == __file__ and module is np
+    assert {*there["values"]} == {"params", "x", "y", "kept", "extra"}

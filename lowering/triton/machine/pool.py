@@ -100,7 +100,8 @@ class _CompileQueue:
             with Progress() as progress, self.changed:
                 while self.left and self.error is None:
                     done = len(self.units) - self.left
-                    progress.show(f"compiling {done + 1} of {len(self.units)} kernels")
+                    progress.show(f"compiling kernel {done + 1} of {len(self.units)} for a GPU; "
+                                  "they stay on the disk")
                     self.changed.wait(INTERVAL)
         except BaseException:  # Ctrl-C
             with self.changed:

@@ -132,7 +132,8 @@ class Tuner(Chooser):
         others, before = False, len(self.timings)
         with Progress() as progress:
             for k, (key, u) in enumerate(untuned.items()):
-                progress.show(f"timing {k + 1} of {len(untuned)} calls")
+                progress.show(f"timing forms of product {k + 1} of {len(untuned)} on the GPU; "
+                              "the fastest stay on the disk")
                 times = {repr(c): t for c, t in zip(u.configs, self.seconds(programs[key]),
                                                     strict=True) if t is not None}
                 told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
