@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from functrans.core.byte_text import byte_text as bytes_text
@@ -37,6 +38,7 @@ class Line:
         return f"{self.place}  {text}".rstrip()
 
 
+@lru_cache(maxsize=1 << 14)  # 70 us otherwise, and programs have few lines
 def line_of(source: Source | None) -> Line | None:
     """Where an operation was asked for; None where that is not known."""
     if source is None:
@@ -194,21 +196,30 @@ class Contracted:
 
 
 @dataclass(frozen=True)
-class MemoryStep:
-    """The temporaries that are alive while a step runs, the largest first."""
-
-    step: str
-    nbytes: int
-    values: tuple[Value, ...] = field(repr=False)
-
-
-@dataclass(frozen=True)
 class Value:
     """A temporary: its type, its bytes, and the line that asked for it."""
 
     type: str
     nbytes: int
     line: Line | None
+
+
+@dataclass(frozen=True)
+class MemoryStep:
+    """The temporaries that are alive while a step runs: how many bytes, and which, the largest
+    first."""
+
+    step: str
+    nbytes: int
+    number: int = field(repr=False)
+    held: Sequence[tuple[int, int, Value]] = field(repr=False, compare=False)
+    """All temporaries of the program, each with the first and the last step that need it."""
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The temporaries of the step."""
+        found = [v for first, last, v in self.held if first <= self.number <= last]
+        return tuple(sorted(found, key=lambda v: -v.nbytes))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
@@ -153,31 +154,30 @@ def timeline_of(blocks: Sequence[Block[Any]], names: Sequence[str],
     """The temporaries of an arena step by step; nothing where sizes are not known."""
     if not blocks or not all(isinstance(b.nbytes, int) for b in blocks):
         return []
-    found = []
-    for k in range(max(len(names), 1 + max(b.last for b in blocks))):
-        values = [Value(_type(b.key), int(b.nbytes), _line(b.key) or _get(lines, b.first))
-                  for b in blocks if b.first <= k <= b.last]
-        values.sort(key=lambda v: -v.nbytes)
-        found.append(MemoryStep(names[k] if k < len(names) else "",
-                                sum(v.nbytes for v in values), tuple(values)))
-    return found
+    count = max(len(names), 1 + max(b.last for b in blocks))
+    held = [(b.first, b.last, Value(_type(b.key), int(b.nbytes),
+                                    _line(b.key) or _get(lines, b.first))) for b in blocks]
+    change = [0] * (count + 1)
+    for first, last, v in held:
+        change[first] += v.nbytes
+        change[last + 1] -= v.nbytes
+    return [MemoryStep(names[k] if k < len(names) else "", nbytes, k, held)
+            for k, nbytes in enumerate(accumulate(change[:count]))]
 
 
-def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
-            lines: Sequence[Line | None]) -> Peak | None:
-    """The peak of an arena; `names` and `lines` are those of the steps, where they are known.
+def peak_of(timeline: Sequence[MemoryStep], lines: Sequence[Line | None]) -> Peak | None:
+    """The step of a program that needs most; `lines` are those of the steps, where they are known.
 
     None where nothing is needed, or not known before sizes are.
     """
-    timeline = timeline_of(blocks, names, lines)
     if not timeline:
         return None
-    k = max(range(len(timeline)), key=lambda k: timeline[k].nbytes)
-    step = timeline[k]
+    step = max(timeline, key=lambda s: s.nbytes)
     # what the step at the peak makes is what brings the memory there
-    made = [_line(b.key) for b in blocks if b.first == k]
-    line = next(filter(None, made), None) or _get(lines, k) or step.values[0].line
-    return Peak(step.step, step.nbytes, line, step.values)
+    made = [v.line for first, _, v in step.held if first == step.number]
+    values = step.values
+    line = next(filter(None, made), None) or _get(lines, step.number) or values[0].line
+    return Peak(step.step, step.nbytes, line, values)
 
 
 def note_reason(note: FusionNote) -> Reason:

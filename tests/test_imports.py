@@ -76,9 +76,10 @@ NARROW = {
         ("functrans.inspect.profile.run", "functrans.lowering.progress"),
         ("functrans.inspect.profile.run", "functrans.lowering.report_parts"),
         *[(f"functrans.inspect.{m}", "functrans.lowering.report")
-          for m in ("costs", "draw.graph", "explain.code", "explain.explanation", "explain.page",
-                    "explain.stepping", "explain.text", "profile.compare", "profile.page",
-                    "profile.profiles", "profile.run", "regions", "timeline", "utilisation")]},
+          for m in ("costs", "draw.graph", "draw.lines", "explain.code", "explain.explanation",
+                    "explain.page", "explain.stepping", "explain.text", "profile.compare",
+                    "profile.page", "profile.profiles", "profile.run", "regions", "timeline",
+                    "utilisation")]},
     ("export", "lowering"): {
         *[(f"functrans.export.{m}", "functrans.lowering.backend")
           for m in ("c_program", "kernels", "ready")],

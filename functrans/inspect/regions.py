@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -63,10 +63,12 @@ class Region:
         return found.most_common(1)[0][0] if found else ""
 
 
-def repeats_in(tokens: Sequence[Hashable], least: int = LEAST_PERIOD) -> list[Repeat]:
+def repeats_in(tokens: Sequence[Hashable], least: int = LEAST_PERIOD,
+               alone_repeats: Callable[[int], bool] = lambda k: False) -> list[Repeat]:
     """The sequence as repetitions one after another; what does not repeat is one with `count` 1.
 
-    From left to right, the repetition that covers most is taken at each place.
+    From left to right, the repetition that covers most is taken at each place. Periods are of
+    `least` tokens, or shorter from places that `alone_repeats` takes.
     """
     places: dict[Hashable, list[int]] = {}
     for k, token in enumerate(tokens):
@@ -78,7 +80,7 @@ def repeats_in(tokens: Sequence[Hashable], least: int = LEAST_PERIOD) -> list[Re
         same = places[tokens[at]]
         for other in same[rank[at] + 1:rank[at] + 1 + CANDIDATES]:
             period = other - at
-            if period < least:
+            if period < least and not alone_repeats(at):
                 continue
             end = other
             while end < len(tokens) and tokens[end] == tokens[end - period]:
@@ -108,8 +110,9 @@ def token_of(eqn: Equation) -> Hashable:
 
 def regions_of(jaxpr: Jaxpr) -> list[Region]:
     """The parts of a program: what repeats is one part."""
-    return [Region(r, tuple(line_groups(jaxpr, r.at(0))))
-            for r in repeats_in(list(map(token_of, jaxpr.eqns)))]
+    found = repeats_in(list(map(token_of, jaxpr.eqns)),
+                       alone_repeats=lambda k: jaxpr.eqns[k].primitive.higher_order)
+    return [Region(r, tuple(line_groups(jaxpr, r.at(0)))) for r in found]
 
 
 def line_groups(jaxpr: Jaxpr, numbers: Sequence[int]) -> list[LineGroup]:

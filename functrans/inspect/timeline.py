@@ -58,5 +58,6 @@ def _told(number: int, step: MemoryStep) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return (f"<text x='{x:.0f}' y='{y:.0f}' font-size='11' text-anchor='{anchor}'>"
+    return (f"<text x='{x:.0f}' y='{y:.0f}' font-size='11' text-anchor='{anchor}' "
+            f"fill='currentColor' font-family='sans-serif'>"
             f"{escape(text)}</text>")

@@ -47,7 +47,7 @@ from functrans.lowering.passes.pass_log import PassLog, recorded
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.report import Value
-from functrans.lowering.report_parts import peak_of
+from functrans.lowering.report_parts import peak_of, timeline_of
 from functrans.lowering.schedule.recomputation_prices import CPU_PRICES, cheaper_memory
 from functrans.lowering.store.cache import FORMAT, Cache, digest
 from functrans.primitives.control_flow.bodies import leaves_unsized
@@ -150,7 +150,7 @@ def in_real_numbers(simplified: Jaxpr, log: PassLog | None = None) -> Jaxpr:
 
 def _at_peak(main: FunctionWriter) -> Iterator[Value]:
     """The values at the fullest steps of a function and of bodies in it, with their lines."""
-    most = peak_of(main.blocks, (), ())
+    most = peak_of(timeline_of(main.blocks, (), ()), ())
     yield from [v for v in most.values if v.line] if most else ()
     for bodies in main.bodies.values():
         for body in bodies:

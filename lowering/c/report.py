@@ -63,15 +63,16 @@ def report_of(program: LoweredToC, traced: TracedProgram, log: PassLog) -> Repor
     if main.graph.residuals:  # with what is computed again
         shown = main.graph.jaxpr or shown
         log.ran("values computed again, repeated parts as functions", program.simplified, shown)
-    names, lines = step_names(main), lines_of_steps(main)
+    lines = lines_of_steps(main)
+    timeline = timeline_of(main.blocks, step_names(main), lines)
     return Report(
         traced.name, f"C for {main.module.isa.name}", traced.jaxpr, shown,
         traced.inputs, laws_of(log), kernels_of(shown, text),
         [*filter(None, [program.plan]), *decision_texts(program.decisions)], reasons_of(text),
         memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
-        peak_of(main.blocks, names, lines), text.text, results=traced.results,
+        peak_of(timeline, lines), text.text, results=traced.results,
         passes=passes_of(log), contracted=contracted_of(program.decisions),
-        timeline=timeline_of(main.blocks, names, lines))
+        timeline=timeline)
 
 
 def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[KernelReport]:
@@ -230,13 +231,16 @@ def _kept(main: FunctionWriter) -> list[Reason]:
     """The temporaries that no note is about, and the steps that read them from memory."""
     noted = {n.tensor for n in main.schedule.notes}
     names = step_names(main)
+    touched: dict[Tensor, list[int]] = {}
+    for k, step in enumerate(main.schedule.steps):
+        for t in dict.fromkeys(_touched(main, k, step)):
+            touched.setdefault(t, []).append(k)
     found = []
     for block in main.blocks:
         t = block.key
         if not isinstance(t, Tensor) or t in noted:
             continue
-        readers = [k for k, step in enumerate(main.schedule.steps)
-                   if block.first < k and t in _touched(main, k, step)]
+        readers = [k for k in touched.get(t, ()) if k > block.first]
         if readers:
             found.append(kept_reason(
                 t, [names[k] for k in readers],

@@ -20,7 +20,8 @@ from functrans.lowering.defects import UnsupportedKernel, is_defect, warn_of_fal
 from functrans.lowering.memory.limit import LimitedPlan, LoweredProgram, within_limit
 from functrans.lowering.passes.batch_chunks import with_chunks
 from functrans.lowering.passes.rematerialize import Prices, Residual, rematerialize
-from functrans.lowering.report_parts import peak_of
+from functrans.lowering.report import Value
+from functrans.lowering.report_parts import peak_of, timeline_of
 from functrans.lowering.schedule.recomputation_prices import cheaper_memory, gpu_prices
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.products.choosing import Chooser
@@ -82,8 +83,8 @@ def _within(limit: int, jaxpr: Jaxpr, target: Target,
         found = plan.program if plan.prices is plain else _kept(plan.program, plan.prices, told)
         program = write(found)
         return LoweredProgram(
-            KeptForLater(found, told), memory_of_program(found, program), lambda: next(
-                iter(peak.values), None) if (peak := peak_of(program.blocks, (), ())) else None)
+            KeptForLater(found, told), memory_of_program(found, program),
+            lambda: _largest(program))
 
     usual, *cheaper = cheaper_memory(gpu_prices(target))
     plain = Prices(usual.time, usual.byte, usual.step, usual.least_bytes, usual.least_saved,
@@ -107,3 +108,9 @@ def memory_of_program(jaxpr: Jaxpr, program: GPUProgram) -> dict[str, Size]:
     shared = sum([program.outputs[j].nbytes for j in program.aliases.inputs], start=0)
     return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
             "peak": args + outs + temporaries - shared}
+
+
+def _largest(program: GPUProgram) -> Value | None:
+    """The largest temporary at the peak of a program."""
+    peak = peak_of(timeline_of(program.blocks, (), ()), ())
+    return peak.values[0] if peak is not None and peak.values else None

@@ -49,6 +49,7 @@ __all__ = ["report_of"]
 def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> Report:
     """What the compiler did with a program of kernels for a target."""
     program = known.program
+    timeline = timeline_of(program.blocks, [], [])
     log = passes_log(traced.jaxpr, target)
     kernels = kernels_of(known.simplified, program, known.kernels(target), target)
     return Report(
@@ -57,10 +58,10 @@ def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> 
         [*filter(None, [known.plan.said]), *decision_texts(known.decisions)],
         [*apart_of(program, kernels), *residual_reasons(known.plan.residuals)],
         memory_notes(program, traced.donated, traced.inputs),
-        known.memory_analysis(), peak_of(program.blocks, [], []), "\n".join(program.sources),
+        known.memory_analysis(), peak_of(timeline, []), "\n".join(program.sources),
         target.multiprocessors, results=traced.results, passes=passes_of(log),
         contracted=contracted_of(known.decisions),
-        timeline=timeline_of(program.blocks, [], []))
+        timeline=timeline)
 
 
 def kernels_of(jaxpr: Jaxpr, program: GPUProgram, records: Sequence[KernelRecord],

@@ -11,6 +11,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.errors import ArgumentError
 from functrans.inspect.draw.layout import Box, place
+from tests.inspect.pages import Page
 from tests.inspect.programs import loss
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,7 +24,7 @@ def texts(svg):
 
 def test_kernels_arguments_and_results_are_named():
     found = texts(ft.draw(loss, W, X, target="cpu").svg)
-    assert {"w", "x", "gemm 0", "k0", "result 0"} <= set(found)
+    assert {"w", "x", "gemm 0", "k0", "result"} <= set(found)
     assert {"matmul f32[128,32]", "tanh f32[128,32]", "reduce_sum f32[32]"} <= set(found)
 
 
@@ -37,15 +38,67 @@ def test_long_chains_are_one_node():
     assert "sin … mul (20 operations) f32[10]" in found
 
 
-def test_large_programs_count_the_operations_of_kernels():
-    def f(x):
-        for k in range(60):
-            x = fnp.sin(x) + x.sum(0) * k + x.max(1, keepdims=True)
-        return x
+def network(params, x):
+    with ft.named_scope("block"):
+        for p in params:
+            for _ in range(12):
+                x = fnp.tanh(x @ p["w"]) * 2
+                x = fnp.sort(x, axis=0) + p["b"]
+    return x
 
-    drawing = ft.draw(f, np.ones((16, 16), np.float32))
-    nodes = [t for t in texts(drawing.svg) if " more" in t or t.count(",") > 2]
-    assert nodes and len(texts(drawing.svg)) < 250
+
+def test_large_programs_are_drawn_by_lines_and_layers_once():
+    params = [{"w": np.ones((8, 8), np.float32), "b": np.ones(8, np.float32)} for _ in range(2)]
+    drawing = ft.draw(network, params, np.ones((16, 8), np.float32))
+    found = texts(drawing.svg)
+    assert sum(t.startswith("× ") for t in found) >= 1 and len(found) < 60
+    assert any("test_draw.py" in t and "x = fnp.tanh(x @ p" in t for t in found)
+    assert any("block" in t for t in found) and "params[0].w" in found
+    assert any("of the cost" in t for t in found)
+
+
+def test_a_program_of_1000_equations_is_readable():
+    def f(x):
+        for k in range(100):
+            x = fnp.sin(x) * k + x.max(0)
+            x = fnp.cumsum(x, axis=1) @ x
+        return fnp.exp(x)
+
+    x = ft.ShapeDtypeStruct((16, 16), "float32")
+    assert len(ft.make_jaxpr(f)(x).eqns) >= 600
+    drawing = ft.draw(ft.grad(lambda x: f(x).sum()), x, target="cpu")
+    picture = ET.fromstring(drawing.svg)
+    assert len(texts(drawing.svg)) < 400 and float(picture.get("width")) < 4000
+
+
+def test_bodies_of_loops_are_shown():
+    def f(x):
+        def step(c, _):
+            return ft.lax.while_loop(lambda s: s.sum() < 9, lambda s: fnp.sin(s @ s), c), c.max()
+        return ft.lax.scan(step, x, None, length=3)
+
+    found = texts(ft.draw(f, np.ones((4, 4), np.float32)).svg)
+    assert {"scan", "while", "body", "condition"} <= set(found)
+    assert {"sin f32[4,4]", "reduce_max f32[]", "lt bool[]"} <= set(found)
+
+
+def boxes_in(element):
+    for group in element.findall(f"{SVG}g"):
+        rect = group.find(f"{SVG}rect")
+        yield group, [float(rect.get(k)) for k in ("x", "y", "width", "height")]
+
+
+def test_boxes_are_within_their_boxes():
+    params = [{"w": np.ones((8, 8), np.float32), "b": np.ones(8, np.float32)} for _ in range(2)]
+    root = ET.fromstring(ft.draw(network, params, np.ones((16, 8), np.float32)).svg)
+    waiting, count = list(boxes_in(root)), 0
+    while waiting:
+        group, (x, y, w, h) = waiting.pop()
+        for inner, (u, v, a, b) in boxes_in(group):
+            assert x <= u and u + a <= x + w + 0.2 and y <= v and v + b <= y + h + 0.2
+            waiting.append((inner, (u, v, a, b)))
+            count += 1
+    assert count > 3
 
 
 def test_launches_of_one_kernel_are_boxes_of_their_own():
@@ -61,6 +114,9 @@ def test_saved(tmp_path):
     drawing = ft.draw(loss, W, X)
     drawing.save(tmp_path / "loss.svg")
     assert (tmp_path / "loss.svg").read_text() == drawing._repr_svg_()
+    drawing.save(tmp_path / "loss.html")
+    page = Page((tmp_path / "loss.html").read_text())
+    assert not page.external and "data-find" in (tmp_path / "loss.html").read_text()
 
 
 def test_wrong_arguments_are_told(tmp_path):

@@ -2,104 +2,73 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 
-from functrans.core.jaxpr import Atom, Equation, Var, jaxpr_parts
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.core.notation import Names, bodies, equation_line
+from functrans.inspect.draw.shapes import Shape
 from functrans.lowering.report import Report, line_of
 from functrans.primitives.elementwise import Elementwise
 
-__all__ = ["Drawn", "DrawnGroup", "Node", "graph_of_report"]
+__all__ = ["MOST_EQUATIONS", "MOST_NODES", "count_of", "shape_of_kernels"]
 
 LONGEST_CHAIN = 3
 """Elementwise operations one after another that are drawn each; of more, only how many."""
 MOST_NODES = 150
-"""Of a program with more, a kernel is drawn as one box that counts its operations."""
+"""A program with more is drawn by the lines of the user, ..."""
+MOST_EQUATIONS = 600
+"""... and one with more of these, whatever its chains are."""
 MOST_INPUTS = 14
-"""So many inputs are drawn; more are named by the kernels that read them."""
-
-
-@dataclass
-class Node:
-    """One or more operations: what is written on them, what they give, and more as a tooltip."""
-
-    label: str
-    type: str
-    tooltip: str
-    kind: str = "operation"
-
-
-@dataclass
-class DrawnGroup:
-    """The box of a kernel, an input or an output: nodes and the edges among them."""
-
-    title: str
-    subtitle: str
-    kind: str
-    nodes: list[Node] = field(default_factory=list)
-    edges: list[tuple[int, int]] = field(default_factory=list)
-
-
-@dataclass
-class Drawn:
-    """Groups in an order in which values flow, and edges with the type of what flows."""
-
-    groups: list[DrawnGroup]
-    edges: dict[tuple[int, int], list[str]]
+"""So many inputs are drawn; more are counted by the kernels that read them."""
 
 
 class _Grapher:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.jaxpr = report.simplified
-        self.texts = jaxpr_parts(self.jaxpr)[1]
-        self.groups: list[DrawnGroup] = []
-        self.edges: dict[tuple[int, int], list[str]] = {}
+        names = Names(dict(zip(self.jaxpr.invars, report.inputs, strict=False)))
+        self.texts = [str(equation_line(e, names)) for e in self.jaxpr.eqns]
+        self.root = Shape("", kind="root")
         self.home: dict[Atom, int] = {}  # the group that gives a value
 
-    def run(self) -> Drawn:
+    def run(self) -> Shape:
         read = {v for e in self.jaxpr.eqns for v in e.invars} | {*self.jaxpr.outvars}
         inputs = [v for v in self.jaxpr.invars if v in read]
         drawn = len(inputs) <= MOST_INPUTS
         if drawn:
             for v in inputs:
                 name = self.report.inputs[self.jaxpr.invars.index(v)]
-                self.add(DrawnGroup(name, str(v.aval), "input"), [v])
+                self.add(Shape(name, str(v.aval), "input"), [v])
         groups = self.kernels()
-        nodes = [self.nodes(members) for _, _, members in groups]
-        single = sum(len(n) for n, _ in nodes) > MOST_NODES
         arguments = set() if drawn else {*inputs}
-        for (title, subtitle, members), (found, edges) in zip(groups, nodes, strict=True):
+        for title, subtitle, members in groups:
             extern = len(dict.fromkeys(v for k in members for v in self.jaxpr.eqns[k].invars
                                        if v in arguments))
             if extern:
                 subtitle += f"{', ' if subtitle else ''}{extern} argument{'s' * (extern > 1)}"
-            if single:
-                found, edges = [self.counted(members)], []
-            self.add(DrawnGroup(title, subtitle, "kernel" if title else "alone", found, edges),
-                     [v for k in members for v in self.jaxpr.eqns[k].outvars])
-        first = len(self.groups) - len(groups)
+            shape = Shape(title, subtitle, "kernel" if title else "alone")
+            self.fill(shape, members)
+            self.add(shape, [v for k in members for v in self.jaxpr.eqns[k].outvars])
+        first = len(self.root.children) - len(groups)
         for g, (_, _, members) in enumerate(groups, first):
             for k in members:
                 for value in self.jaxpr.eqns[k].invars:
                     self.connect(value, g)
-        for k, result in enumerate(self.jaxpr.outvars):
-            self.groups.append(DrawnGroup(f"result {k}", str(result.aval), "output"))
-            self.connect(result, len(self.groups) - 1)
-        return Drawn(self.groups, self.edges)
+        names = self.report.results or [f"result {k}" for k in range(len(self.jaxpr.outvars))]
+        for name, result in zip(names, self.jaxpr.outvars, strict=False):
+            self.root.children.append(Shape(name, str(result.aval), "output"))
+            self.connect(result, len(self.root.children) - 1)
+        return self.root
 
-    def add(self, group: DrawnGroup, values: Sequence[Var]) -> None:
+    def add(self, shape: Shape, values: Sequence[Var]) -> None:
         for v in values:
-            self.home.setdefault(v, len(self.groups))
-        self.groups.append(group)
+            self.home.setdefault(v, len(self.root.children))
+        self.root.children.append(shape)
 
     def connect(self, value: Atom, target: int) -> None:
-        source = self.home.get(value)
-        if source is not None and source < target:
-            types = self.edges.setdefault((source, target), [])
-            if str(value.aval) not in types:
-                types.append(str(value.aval))
+        if value in self.home:
+            self.root.connect(self.home[value], target, str(value.aval))
 
     def kernels(self) -> list[tuple[str, str, list[int]]]:
         """Kernels with their equations, each equation in the first kernel that computes it."""
@@ -114,22 +83,29 @@ class _Grapher:
         found += [("", "", [e]) for e in range(len(self.jaxpr.eqns)) if e not in taken]
         return _in_order(found, self.jaxpr.eqns)
 
-    def nodes(self, members: Sequence[int]) -> tuple[list[Node], list[tuple[int, int]]]:
-        """The operations of a kernel, chains of them as one."""
+    def fill(self, shape: Shape, members: Sequence[int]) -> None:
+        """Add the operations of a kernel to its box, chains of them as one."""
         chains = self.chains(members)
         at = {e: n for n, chain in enumerate(chains) for e in chain}
         maker = {v: e for e in members for v in self.jaxpr.eqns[e].outvars}
         edges = {(at[maker[v]], at[e]) for e in members for v in self.jaxpr.eqns[e].invars
                  if v in maker and at[maker[v]] != at[e]}
-        return [self.node(chain) for chain in chains], sorted(edges)
+        shape.children += [self.node(chain) for chain in chains]
+        for edge in sorted(edges):
+            shape.edges[edge] = []
+
+    @cached_property
+    def readers(self) -> dict[Atom, list[int]]:
+        """The equations that read each value."""
+        readers: dict[Atom, list[int]] = {}
+        for e, eqn in enumerate(self.jaxpr.eqns):
+            for v in set(eqn.invars):
+                readers.setdefault(v, []).append(e)
+        return readers
 
     def chains(self, members: Sequence[int]) -> list[list[int]]:
         """Members one by one, but for long runs of elementwise ones that each have one reader."""
-        eqns = self.jaxpr.eqns
-        readers: dict[Atom, list[int]] = {}
-        for e in range(len(eqns)):
-            for v in set(eqns[e].invars):
-                readers.setdefault(v, []).append(e)
+        eqns, readers = self.jaxpr.eqns, self.readers
         mine, outs = {*members}, {*self.jaxpr.outvars}
 
         def following(e: int) -> int | None:
@@ -165,27 +141,51 @@ class _Grapher:
                    for v in eqns[e].outvars}
         return not any(v in between for e in run for v in eqns[e].invars)
 
-    def node(self, chain: Sequence[int]) -> Node:
+    def node(self, chain: Sequence[int]) -> Shape:
         eqns = [self.jaxpr.eqns[e] for e in chain]
         names = [_name(e) for e in eqns]
         label = names[0] if len(names) == 1 else \
             f"{names[0]} … {names[-1]} ({len(names)} operations)"
         lines = dict.fromkeys(str(line) for e in eqns if (line := line_of(e.source)))
-        told = [*[self.texts[e].split("\n")[0] for e in chain], *lines]
-        kind = "operation" if all(map(_is_elementwise, eqns)) else "other"
-        return Node(label, str(eqns[-1].outvars[0].aval) if eqns[-1].outvars else "",
-                    "\n".join(told), kind)
+        told = "\n".join([*[self.texts[e] for e in chain], *lines])
+        kind = "node" if all(map(_is_elementwise, eqns)) else "other"
+        inner = [(part, body) for e in eqns for part, body in bodies(e)]
+        if inner:  # a loop or a branch
+            out = ", ".join(str(v.aval) for v in eqns[0].outvars)
+            shape = Shape(label, out, "repeat", told)
+            for part, body in inner:
+                box = Shape(part, "", "alone")
+                fill_with_program(box, body)
+                shape.children.append(box)
+            return shape
+        return Shape(label, str(eqns[-1].outvars[0].aval) if eqns[-1].outvars else "", kind, told)
 
-    def counted(self, members: Sequence[int]) -> Node:
-        """All operations of a kernel as one node."""
-        eqns = [self.jaxpr.eqns[e] for e in members]
-        counts = Counter(map(_name, eqns)).most_common()
-        label = ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts[:3])
-        more = sum(n for _, n in counts[3:])
-        label += f", {more} more" if more else ""
-        lines = dict.fromkeys(str(line) for e in eqns if (line := line_of(e.source)))
-        out = eqns[-1].outvars
-        return Node(label, str(out[0].aval) if out else "", "\n".join(lines))
+
+def fill_with_program(shape: Shape, jaxpr: Jaxpr) -> None:
+    """Add the operations of a program to a box, bodies within."""
+    names = Names()
+    home: dict[Atom, int] = {}
+    for eqn in jaxpr.eqns:
+        told = str(equation_line(eqn, names))
+        inner = list(bodies(eqn))
+        out = ", ".join(str(v.aval) for v in eqn.outvars)
+        kind = "repeat" if inner else "node" if _is_elementwise(eqn) else "other"
+        node = Shape(_name(eqn), out, kind, told)
+        for part, body in inner:
+            box = Shape(part, "", "alone")
+            fill_with_program(box, body)
+            node.children.append(box)
+        at = len(shape.children)
+        shape.children.append(node)
+        for a in eqn.invars:
+            if a in home:
+                shape.connect(home[a], at, str(a.aval))
+        home.update(dict.fromkeys(eqn.outvars, at))
+
+
+def count_of(shape: Shape) -> int:
+    """How many boxes there are in a box, and it."""
+    return 1 + sum(map(count_of, shape.children))
 
 
 def _in_order(groups: list[tuple[str, str, list[int]]],
@@ -216,6 +216,6 @@ def _name(eqn: Equation) -> str:
         eqn.primitive.name, eqn.primitive.name)
 
 
-def graph_of_report(report: Report) -> Drawn:
-    """The groups and edges of the simplified program of a report."""
+def shape_of_kernels(report: Report) -> Shape:
+    """The simplified program of a report: a box for each kernel, its operations inside."""
     return _Grapher(report).run()
