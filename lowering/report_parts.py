@@ -40,9 +40,10 @@ from functrans.lowering.schedule.show import tensor_text
 if TYPE_CHECKING:
     from functrans.lowering.executable import Executable
 
-__all__ = ["computes_nothing", "contracted_of", "decision_texts", "kept_reason", "laws_of",
-           "note_reason", "numbers_of_steps", "passes_of", "peak_of", "report_as_a_whole",
-           "report_without_code", "residual_reasons", "sources_of", "timeline_of"]
+__all__ = ["computes_nothing", "contracted_of", "decision_texts", "kept_reason", "laws_in",
+           "laws_of", "note_reason", "numbers_of_steps", "passes_of", "peak_of",
+           "report_as_a_whole", "report_without_code", "residual_reasons", "sources_of",
+           "timeline_of"]
 
 
 def report_as_a_whole(traced: TracedProgram, executable: Executable) -> Report:
@@ -68,7 +69,7 @@ def report_without_code(traced: TracedProgram, is_sized: bool) -> Report:
     target = "nothing to compute" if not simplified.eqns else \
         "compiled once its sizes are known" if is_sized and simplified.size_names else "NumPy"
     return Report(traced.name, target, traced.jaxpr, simplified, traced.inputs,
-                  laws_of(log), [], decision_texts(decisions), [], [],
+                  laws_in(log), [], decision_texts(decisions), [], [],
                   memory_of(simplified), None, results=traced.results, passes=passes_of(log),
                   contracted=contracted_of(decisions))
 
@@ -78,8 +79,15 @@ def computes_nothing(jaxpr: Jaxpr) -> bool:
     return not simplify(jaxpr).eqns
 
 
-def laws_of(log: Sequence[Change]) -> list[Law]:
-    """The laws that the passes applied, in the order of their first use."""
+def laws_of(jaxpr: Jaxpr) -> list[Law]:
+    """The laws that the passes apply to a program, in the order of their first use."""
+    log = PassLog()
+    simplify(jaxpr, log)
+    return laws_in(log)
+
+
+def laws_in(log: Sequence[Change]) -> list[Law]:
+    """The laws that were applied, in the order of their first use."""
     found: dict[tuple[str, str], list[Line | None]] = {}
     for change in log:
         found.setdefault((change.table, change.law), []).append(line_of(change.source))

@@ -48,8 +48,8 @@ ANY = {
 # Functions of pytrees, besides all of tree and tree_util.
 OF_PYTREES = {
     "check_shapes", "closure_convert", "debug.breakpoint", "debug.callback", "debug.log",
-    "debug.print", "device_get", "device_put", "draw", "eval_shape", "explain", "hvp",
-    "io_callback", "jit", "jvp", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
+    "debug.print", "debug.visualize", "device_get", "device_put", "draw", "eval_shape", "explain",
+    "hvp", "io_callback", "jit", "jvp", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
     "lax.platform_dependent", "lax.reduce", "lax.reduce_window", "lax.switch",
     "lax.with_sharding_constraint", "linear_transpose", "linearize", "lower", "profile",
     "pure_callback", "reshard", "shard_map", "vjp", "vmap",

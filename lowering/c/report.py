@@ -30,7 +30,7 @@ from functrans.lowering.report_parts import (
     contracted_of,
     decision_texts,
     kept_reason,
-    laws_of,
+    laws_in,
     note_reason,
     numbers_of_steps,
     passes_of,
@@ -67,7 +67,7 @@ def report_of(program: LoweredToC, traced: TracedProgram, log: PassLog) -> Repor
     timeline = timeline_of(main.blocks, step_names(main), lines)
     return Report(
         traced.name, f"C for {main.module.isa.name}", traced.jaxpr, shown,
-        traced.inputs, laws_of(log), kernels_of(shown, text),
+        traced.inputs, laws_in(log), kernels_of(shown, text),
         [*filter(None, [program.plan]), *decision_texts(program.decisions)], reasons_of(text),
         memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
         peak_of(timeline, lines), text.text, results=traced.results,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.report import KernelReport, Reason, Report, TracedProgram, line_of
@@ -12,7 +14,7 @@ from functrans.lowering.report_parts import (
     contracted_of,
     decision_texts,
     kept_reason,
-    laws_of,
+    laws_in,
     note_reason,
     numbers_of_steps,
     passes_of,
@@ -45,6 +47,9 @@ from functrans.lowering.triton.steps.spec import (
 
 __all__ = ["report_of"]
 
+_FOLDERS: Final = re.compile(r"^\S*/(?=\S+:\d+, in )")
+"""Of the file that a note begins with."""
+
 
 def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> Report:
     """What the compiler did with a program of kernels for a target."""
@@ -54,7 +59,7 @@ def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> 
     kernels = kernels_of(known.simplified, program, known.kernels(target), target)
     return Report(
         traced.name, f"Triton for {target.name}", traced.jaxpr, known.simplified, traced.inputs,
-        laws_of(log), kernels,
+        laws_in(log), kernels,
         [*filter(None, [known.plan.said]), *decision_texts(known.decisions)],
         [*apart_of(program, kernels), *residual_reasons(known.plan.residuals)],
         memory_notes(program, traced.donated, traced.inputs),
@@ -114,7 +119,8 @@ def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[Reaso
     names = {id(step): kernel.name for kernel, group in zip(kernels, launch_groups(program))
              for step in group.launches}
     found = [*map(note_reason, program.apart),
-             *[Reason(None, "", 0, note, advice_on(note)) for note in program.notes]]
+             *[Reason(None, "", 0, _FOLDERS.sub("", note), advice_on(note))
+               for note in program.notes]]
     for t, steps in program.kept:
         readers = dict.fromkeys(names.get(id(one), step_name(one)) for step in steps
                                 for one in [next(iter(launches_in([step])), step)])

@@ -116,7 +116,7 @@ class _Page:
         k = cost.kernel
         number = self.kernel_numbers[id(k)]
         times = f" × {k.runs}" if k.runs > 1 else ""
-        times += f" a {k.per}" if k.per else ""
+        times += f" × {k.per}s" if k.per else ""
         line = self.place(cost.line) if cost.line else ""
         head = (f'<span class="n">{cost.share:.0%}</span>{_bar(cost.share)}'
                 f"<b>{escape(k.name)}{escape(times)}</b>"

@@ -101,8 +101,8 @@ def _size(n: object, unit: str) -> str:
 
 
 def _times(kernel: KernelReport) -> str:
-    per = f" a {kernel.per}" if kernel.per else ""
-    return f"{kernel.name}{f' x {kernel.runs}' if kernel.runs > 1 or per else ''}{per}"
+    per = f" x {kernel.per}s" if kernel.per else ""
+    return f"{kernel.name}{f' x {kernel.runs}' if kernel.runs > 1 else ''}{per}"
 
 
 def grouped(reasons: Sequence[Reason]) -> list[tuple[Reason, int]]:

@@ -81,7 +81,7 @@ def _profiled(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         gpu = gpu_of(inputs) if computes_on_gpus(lowered.backend) else None
     if gpu is not None:
         inputs = [device_put(x, f"gpu:{gpu}") for x in inputs]
-    with watched(f"profiling {lowered.jaxpr.name}: compiling it with clocks, and running it") as at:
+    with watched(f"profiling {lowered.jaxpr.name}: compiling and running it") as at:
         with config.scope(backend=lowered.backend):
             times = inspected(lowered, lowered.backend).timed_steps(inputs, gpu)
         at.doing = f"profiling {lowered.jaxpr.name}: measuring what the machine can do"
