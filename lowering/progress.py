@@ -35,7 +35,7 @@ class Progress:
 
     def __init__(self, after: float = ON_GPU_AFTER, stream: TextIO | None = None,
                  clock: Callable[[], float] = time.monotonic) -> None:
-        self._display = notebook_display() if stream is None else None
+        self._display: Any = notebook_display() if stream is None else None
         self._handle: Any = None
         self._stream = sys.stderr if stream is None else stream  # pythonw has none
         self._is_terminal = self._stream is not None and is_terminal(self._stream)

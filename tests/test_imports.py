@@ -111,6 +111,7 @@ DEFERRED = {
     ("functrans.lowering.c.executable", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.report"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.timed"),
+    ("functrans.lowering.c.executable", "functrans.lowering.passes.pass_log"),
     ("functrans.lowering.defects", "functrans.lowering.defect_report"),
     ("functrans.lowering.executable", "functrans.lowering.portable"),
     ("functrans.lowering.executable", "functrans.lowering.report_parts"),

@@ -44,7 +44,7 @@ class Names:
     """
 
     def __init__(self, given: Mapping[Var, str] | None = None) -> None:
-        self._names: dict[Atom, str] = dict(given or {})
+        self._names: dict[Atom, str] = {**(given or {})}
         self._taken = {*self._names.values()}
         self._count = 0
 

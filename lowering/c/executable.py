@@ -14,6 +14,7 @@ from functrans.lowering.executable import HOST_COMPUTES, Executable, not_kernels
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
+    from functrans.lowering.passes.pass_log import PassLog
     from functrans.lowering.report import Report, TracedProgram
     from functrans.lowering.timing import StepTimes
 
@@ -34,11 +35,14 @@ class CExecutable(Executable):
     @cached_property
     def lowered(self) -> LoweredToC:
         """What the program was made from, made again for a program from the disk cache."""
+        return self._lower(None)
+
+    def _lower(self, log: PassLog | None) -> LoweredToC:
         from functrans.lowering.c.lower import lower  # noqa: PLC0415  see backend.py
 
         with config.scope(algebra=self._settings.algebra,
                           memory_limit=self._settings.memory_limit):
-            found = lower(self.jaxpr, self.donated)
+            found = lower(self.jaxpr, self.donated, log=log)
         assert found is not None
         return found
 
@@ -53,9 +57,12 @@ class CExecutable(Executable):
         return self.lowered.memory_analysis()
 
     def report(self, traced: TracedProgram) -> Report:
-        from functrans.lowering.c.report import report_of  # noqa: PLC0415  who explains programs
+        # later: who explains programs
+        from functrans.lowering.c.report import report_of  # noqa: PLC0415
+        from functrans.lowering.passes.pass_log import PassLog  # noqa: PLC0415
 
-        return report_of(self.lowered, traced)
+        log = PassLog()
+        return report_of(self._lower(log), traced, log)
 
     def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
         if gpu is not None:

@@ -124,7 +124,8 @@ def _bytes(reason: Reason) -> int:
 
 def _reasons(reasons: Sequence[Reason]) -> list[str]:
     found = []
-    ordered = grouped(reasons)
+    ordered = grouped([r for r in reasons if _bytes(r)])
+    notes = [str(r) for r in reasons if not _bytes(r)]  # how loops and products are computed
     told = None
     for reason, count in ordered[:SHOWN_REASONS]:
         if told is not None and reason.advice != told:
@@ -134,7 +135,7 @@ def _reasons(reasons: Sequence[Reason]) -> list[str]:
     if told is not None:
         found.append(f"    what helps: {told}")
     more = len(ordered) - SHOWN_REASONS
-    return [*found, *([f"and {more} more kinds: .reasons"] if more > 0 else [])]
+    return [*found, *([f"and {more} more kinds: .reasons"] if more > 0 else []), *notes]
 
 
 # --- the program
