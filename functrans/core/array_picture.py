@@ -37,6 +37,9 @@ class ArrayPicture:
                  for row, nans in zip(places, is_nan, strict=True)]
         return "\n".join([self.head, *lines])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         m = _sampled(self.matrix, MOST_PIXELS, MOST_PIXELS)
         data = base64.b64encode(_png(m)).decode()

@@ -24,12 +24,14 @@ from functrans.core.jaxpr import (
 
 __all__ = ["Names", "bodies", "equation_line", "short_params"]
 
-IN_THE_TYPE: Final = frozenset({"new_sizes", "new_dtype", "dtype", "weak_type", "sharding"})
-"""Parameters that the type of the result says."""
+IN_THE_TYPE: Final = frozenset({
+    "new_sizes", "new_dtype", "dtype", "weak_type", "sharding", "num_carry", "num_consts",
+    "body_nconsts", "cond_nconsts"})
+"""Parameters that the types of results and bodies say."""
 DEFAULTS: Final[Mapping[str, Any]] = {
     "precision": None, "preferred_element_type": None, "fill_value": None, "out_sharding": None,
     "indices_are_sorted": False, "unique_indices": False, "reverse": False, "unroll": 1,
-    "is_stable": True, "accuracy": None, "cond_nconsts": 0, "num_consts": 0, "dimensions": None,
+    "is_stable": True, "accuracy": None, "dimensions": None,
     "num_keys": 1, "masked": False, "record": None}
 AXES: Final = "ijklmnopqrstuvw"
 BATCH: Final = "bcdefgh"
@@ -43,8 +45,8 @@ class Names:
     The same variable has one name in all programs that are written with them.
     """
 
-    def __init__(self, given: Mapping[Var, str] | None = None) -> None:
-        self._names: dict[Atom, str] = {**(given or {})}
+    def __init__(self, given: Mapping[Any, str] | None = None) -> None:
+        self._names: dict[Atom, str] = dict(given or {})
         self._taken = {*self._names.values()}
         self._count = 0
 

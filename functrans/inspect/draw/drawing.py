@@ -25,6 +25,9 @@ class Drawing:
         self.svg = svg
         self.name = name
 
+    def __repr__(self) -> str:
+        return f'<drawing of {self.name}: a notebook shows it, .save("program.html") writes it>'
+
     def _repr_svg_(self) -> str:
         return self.svg
 

@@ -112,7 +112,7 @@ class Stepping(Sequence[Step]):
         self._names = Names(dict(zip(report.traced.invars, report.inputs, strict=False)))
         self._runs = report.passes
         self._known: dict[int, Step] = {}
-        self._lines: dict[Jaxpr, tuple[str, ...]] = {}
+        self._lines: dict[Jaxpr, _Lines] = {}
         self._at = -1
 
     def __len__(self) -> int:
@@ -149,30 +149,40 @@ class Stepping(Sequence[Step]):
     def __repr__(self) -> str:
         return str(self)
 
-    def lines(self, jaxpr: Jaxpr) -> tuple[str, ...]:
-        """The equations of a program, with names that are the same in all programs."""
+    def lines(self, jaxpr: Jaxpr) -> _Lines:
+        """The equations of a program, with names that are the same in all programs; those of
+        bodies follow the equation that has them."""
         found = self._lines.get(jaxpr)
         if found is None:
-            found = self._lines[jaxpr] = tuple([
-                f"{equation_line(eqn, self._names)}"
-                + "".join(f" {{{label}: {len(body.eqns)}}}" for label, body in bodies(eqn))
-                for eqn in jaxpr.eqns])
+            found = self._lines[jaxpr] = _Lines([], {})
+            self._write(jaxpr, "", found)
         return found
+
+    def _write(self, jaxpr: Jaxpr, indent: str, found: _Lines) -> None:
+        for eqn in jaxpr.eqns:
+            found.makers.update(dict.fromkeys(eqn.outvars, len(found.texts)))
+            found.texts.append(f"{indent}{equation_line(eqn, self._names)}")
+            for label, body in bodies(eqn):
+                found.texts.append(f"{indent}  {label}: {len(body.eqns)} equations")
+                self._write(body, f"{indent}    ", found)
 
     def _step(self, number: int) -> Step:
         run = self._runs[number]
         before, after = self.lines(run.before), self.lines(run.after)
-        matcher = SequenceMatcher(None, before, after, autojunk=False)
+        matcher = SequenceMatcher(None, before.texts, after.texts, autojunk=False)
         parts = tuple([Part(kind, range(a, b), range(c, d))
                        for kind, a, b, c, d in matcher.get_opcodes()])
-        olds, news = _makers(run.before), _makers(run.after)
-        rewrites = tuple([StepRewrite(r, _places(r.of, olds), _places(r.by, news))
+        rewrites = tuple([StepRewrite(r, _places(r.of, before.makers), _places(r.by, after.makers))
                           for r in run.rewrites])
-        return Step(number, run, before, after, parts, rewrites)
+        return Step(number, run, tuple(before.texts), tuple(after.texts), parts, rewrites)
 
 
-def _makers(jaxpr: Jaxpr) -> dict[Atom, int]:
-    return {v: k for k, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
+@dataclass(frozen=True)
+class _Lines:
+    """A program as text, and the lines that values are made in."""
+
+    texts: list[str]
+    makers: dict[Atom, int]
 
 
 def _places(atoms: Sequence[Atom], makers: dict[Atom, int]) -> tuple[int, ...]:
