@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core import config
 from functrans.placement import block_until_ready, device_put
 from functrans.transforms.jit.api import jit
 
@@ -17,7 +18,7 @@ __all__ = ["Machine", "machine", "stable_minimum"]
 
 ELEMENTS = {"cpu": 1 << 24, "gpu": 1 << 26}  # 64 and 256 MB: more than caches hold
 SIZE = {"cpu": 512, "gpu": 8192}  # of square matrices: 1 to 10 ms
-LEAST, MOST, SECONDS = 10, 400, 1.5
+LEAST, MOST, SECONDS = 10, 400, 1.0
 """Rounds, and seconds, of a measurement: until it is stable."""
 STABLE = 8
 """So many rounds in a row that are not faster by more than ..."""
@@ -45,8 +46,9 @@ def machine(device: str = "cpu") -> Machine:
     a = device_put(np.ones((SIZE[kind], SIZE[kind]), np.float32),
                    None if kind == "cpu" else device)
     copy, product = jit(lambda x: -x), jit(lambda a: a @ a)
-    copied, first = _shortest(copy, x)
-    multiplied, second = _shortest(product, a)
+    with config.scope(backend="auto"):  # the machine, whatever backend is measured on it
+        copied, first = _shortest(copy, x)
+        multiplied, second = _shortest(product, a)
     return Machine(2 * 4 * ELEMENTS[kind] / copied, 2 * SIZE[kind] ** 3 / multiplied,
                    first and second)
 
