@@ -112,6 +112,7 @@ int collective(i64 kind, i64 key, i64 op, i64 type, i64 count, i64 pairs, const 
 }  // namespace
 
 void set_groups_of_thread(const Groups& groups) { groups_here = groups; }
+const Groups& groups_of_thread() { return groups_here; }
 
 void register_collective() {
   register_library("collective", reinterpret_cast<void*>(collective));

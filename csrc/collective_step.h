@@ -5,9 +5,16 @@
 #include "rendezvous.h"
 
 #include <cstddef>
+#include <vector>
 #include <cstdint>
 
 namespace functrans {
+
+namespace cuda {
+struct Communicator;
+// That of a Python object; null of others.
+Communicator* communicator_of(PyObject* object);
+}
 
 // A group of the rank that a thread runs, by the number that programs know it by.
 struct Group {
@@ -15,6 +22,7 @@ struct Group {
   Rendezvous* meeting;  // null where Python connects the members
   int member;
   int size;
+  cuda::Communicator* communicator = nullptr;  // of a GPU, by NCCL
 };
 
 // All groups of that rank; everything is borrowed from who runs the rank.
@@ -27,6 +35,10 @@ struct Groups {
 
 // From now on those of this thread.
 void set_groups_of_thread(const Groups& groups);
+const Groups& groups_of_thread();
+
+// The groups of a rank in the capsule that `group_table` made; null with an exception set.
+const std::vector<Group>* groups_in(PyObject* capsule);
 
 // Lets programs find `collective` among the library functions.
 void register_collective();

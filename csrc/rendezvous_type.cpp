@@ -195,7 +195,7 @@ PyObject* py_reset(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// group_table([(key, Rendezvous or None, member, size), ...]): for set_groups.
+// group_table([(key, Rendezvous, NcclCommunicator or None, member, size), ...]): for set_groups.
 PyObject* group_table(PyObject*, PyObject* list) {
   Ref items(PySequence_Fast(list, "group_table takes a sequence"));
   if (!items) return nullptr;
@@ -222,8 +222,10 @@ PyObject* group_table(PyObject*, PyObject* list) {
       Py_DECREF(capsule);
       return nullptr;
     }
-    if (own) table->held.push_back(Py_NewRef(meeting));
-    table->groups.push_back(Group{key, own ? &meeting_of(meeting) : nullptr, member, size});
+    cuda::Communicator* const communicator = cuda::communicator_of(meeting);
+    if (own || communicator != nullptr) table->held.push_back(Py_NewRef(meeting));
+    table->groups.push_back(
+        Group{key, own ? &meeting_of(meeting) : nullptr, member, size, communicator});
   }
   return capsule;
 }
@@ -236,15 +238,15 @@ PyObject* set_groups(PyObject*, PyObject* args) {
     set_groups_of_thread(Groups());
     Py_RETURN_NONE;
   }
-  auto* found = static_cast<GroupTable*>(PyCapsule_GetPointer(table, nullptr));
+  const std::vector<Group>* const found = groups_in(table);
   if (found == nullptr) return nullptr;
-  set_groups_of_thread(Groups{found->groups.data(), found->groups.size(), python, broken});
+  set_groups_of_thread(Groups{found->data(), found->size(), python, broken});
   Py_RETURN_NONE;
 }
 
 PyMethodDef functions[] = {
     {"group_table", group_table, METH_O,
-     "group_table([(key, Rendezvous or None, member, size)]): the groups of a rank."},
+     "group_table([(key, Rendezvous, NcclCommunicator or None, member, size)]): those of a rank."},
     {"set_groups", set_groups, METH_VARARGS,
      "set_groups(table, python, broken): those of the rank that this thread runs; None for none."},
     {nullptr, nullptr, 0, nullptr}};
@@ -262,6 +264,11 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+const std::vector<Group>* groups_in(PyObject* capsule) {
+  auto* table = static_cast<GroupTable*>(PyCapsule_GetPointer(capsule, nullptr));
+  return table == nullptr ? nullptr : &table->groups;
+}
 
 bool init_rendezvous(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},

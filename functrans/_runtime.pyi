@@ -224,7 +224,8 @@ class CudaProgram:
     [, whether it waits for the kernel before it, whether it wants a large first-level cache]);
     kinds are letters: p pointer, i int32, l int64, f float32, d float64. Steps:
     ("launch", kernel, (x, y, z), arguments), ("fill", pointer, bytes, value),
-    ("copy", target, source, bytes), ("host", function, [(pointer, dtype, dims)], [the same]).
+    ("copy", target, source, bytes), ("host", function, [(pointer, dtype, dims)], [the same]),
+    ("collective", number, [(numbers, source, target)]) beside what follows, until ("wait", number).
     Pointers: ("input" | "output" | "constant" | "arena", index, offset in bytes). Outputs:
     (dtype, dims) or (dtype, dims, the input whose memory it takes).
     """
@@ -324,6 +325,27 @@ philox4x32: np.ufunc
 
 def group_table(groups: Iterable[tuple[int, Any, int, int]], /) -> Any: ...
 def set_groups(table: Any, python: Any, broken: type[BaseException] | None, /) -> None: ...
+
+def nccl_unique_id() -> bytes: ...
+def nccl_connect(
+    id: bytes, size: int, members: list[tuple[int, int]], /
+) -> list[NcclCommunicator]: ...
+def nccl_split(
+    communicators: list[NcclCommunicator], colors: list[int], keys: list[int], /
+) -> list[NcclCommunicator]: ...
+def cuda_run_together(
+    programs: list[Any], leaves: list[Any], tables: list[Any], /
+) -> list[list[Any]]: ...
+
+class NcclCommunicator:
+    """The membership of one GPU in a group; `run` takes the numbers of a collective."""
+
+    rank: int
+    size: int
+    device: int
+    aborted: bool
+    def run(self, numbers: tuple[int, ...], x: Any, out: Any, /) -> None: ...
+    def abort(self) -> None: ...
 
 class Rendezvous:
     def __new__(cls, members: int, /) -> Rendezvous: ...

@@ -28,6 +28,23 @@ Device::Device(int number) : ordinal(number), pool(static_cast<MemorySource&>(*t
   timeline.init(compute);
 }
 
+CUstream Device::urgent_stream(std::atomic<CUstream>& stream) {
+  CUstream made = stream.load(std::memory_order_acquire);
+  if (made != nullptr) return made;
+  std::lock_guard<std::mutex> lock(devices_mutex);
+  made = stream.load(std::memory_order_acquire);
+  if (made != nullptr) return made;
+  const Current current(*this);
+  int least = 0, greatest = 0;
+  FT_CU(CtxGetStreamPriorityRange(&least, &greatest));
+  FT_CU(StreamCreateWithPriority(&made, kStreamNonBlocking, greatest));
+  stream.store(made, std::memory_order_release);
+  return made;
+}
+
+CUstream Device::communication() { return urgent_stream(communication_); }
+CUstream Device::capture() { return urgent_stream(capture_); }
+
 Block* Device::allocate(std::size_t bytes) {
   Block* block = pool.allocate(bytes);
   if (block == nullptr) {

@@ -7,6 +7,7 @@
 #include "cuda/timeline.h"
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,6 +52,11 @@ class Device final : private MemorySource {
   CUcontext context = nullptr;
   CUstream compute = nullptr;
   CUstream copy = nullptr;
+  // Collectives beside the kernels, and where what they launch is captured: made when first used,
+  // of the highest priority, so that they get multiprocessors before waiting kernels do.
+  CUstream communication();
+  CUstream capture();
+  std::mutex capture_mutex;  // held while something is captured
   Timeline timeline;
   Pool pool;
   Modules modules;
@@ -59,6 +65,9 @@ class Device final : private MemorySource {
   std::vector<std::string> launches();  // not known to have ended, oldest first
 
  private:
+  CUstream urgent_stream(std::atomic<CUstream>& stream);
+  std::atomic<CUstream> communication_{};
+  std::atomic<CUstream> capture_{};
   CUdeviceptr take(std::size_t bytes) override;
   void give(CUdeviceptr pointer) override;
   void settle() override;

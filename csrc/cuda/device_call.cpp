@@ -1,8 +1,10 @@
 // One call of a CudaProgram: leaves to buffers, outputs and arena, the steps, errors.
+#include "cuda/device_call.h"
+
 #include "allocator.h"
-#include "cuda/device_program.h"
 #include "cuda/libraries.h"
 #include "cuda/loops.h"
+#include "cuda/nccl.h"
 #include "cuda/transfer.h"
 #include "inline_vector.h"
 
@@ -14,23 +16,6 @@ namespace functrans::cuda {
 namespace {
 
 PyArrayObject* ndarray(PyObject* np) { return reinterpret_cast<PyArrayObject*>(np); }
-
-// A block of the pool for the length of a call.
-class Arena {
- public:
-  Arena(Device& device, std::size_t bytes)
-      : device_(device), block_(bytes == 0 ? nullptr : device.allocate(bytes)) {}
-  ~Arena() {
-    if (block_ != nullptr) device_.release(block_);
-  }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  CUdeviceptr pointer() const { return block_ == nullptr ? 0 : block_->pointer; }
-
- private:
-  Device& device_;
-  Block* block_;
-};
 
 // Should a kernel not load, nothing is loaded, and the next call says the same.
 void unload(CudaProgram& program, Device& device) {
@@ -97,25 +82,6 @@ void prepare(CudaProgram& program, Device& device) {
   program.loaded = true;
 }
 
-struct Call {
-  Call(CudaProgram& p, Device& d) : program(p), device(d) {}
-  bool gather(PyObject* const* leaves);
-  bool gather_one(std::size_t i, PyObject* leaf);
-  void make_outputs(PyObject* const* leaves);
-  bool take_inputs(PyObject* const* leaves);
-  bool replay(Segment& segment);
-  void run_steps(std::size_t begin, std::size_t end);
-  bool run_host(const Step& step);
-  bool run();
-
-  CudaProgram& program;
-  Device& device;
-  bool loops_failed = false;  // in a graph
-  std::vector<BufferRef> inputs;
-  std::vector<BufferRef> outputs;
-  std::vector<CUdeviceptr> bases;
-};
-
 bool raise_misfit(std::size_t index, const ArraySpec& spec, PyArrayObject* np) {
   Ref shape(PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np)));
   Ref expected(PyArray_IntTupleFromIntp(spec.ndim(), spec.dims.data()));
@@ -125,6 +91,8 @@ bool raise_misfit(std::size_t index, const ArraySpec& spec, PyArrayObject* np) {
   }
   return false;
 }
+
+}  // namespace
 
 bool Call::gather_one(std::size_t i, PyObject* leaf) {
   const ArraySpec& spec = program.inputs[i];
@@ -162,11 +130,15 @@ bool Call::gather(PyObject* const* leaves) {
   return true;
 }
 
+namespace {
+
 std::size_t bytes_of(const ArraySpec& spec) {
   return static_cast<std::size_t>(
              PyArray_MultiplyList(spec.dims.data(), static_cast<int>(spec.dims.size()))) *
          static_cast<std::size_t>(PyDataType_ELSIZE(spec.descr));
 }
+
+}  // namespace
 
 // Outputs that replace a donated input of which nobody else knows take its memory.
 void Call::make_outputs(PyObject* const* leaves) {
@@ -199,14 +171,12 @@ bool Call::take_inputs(PyObject* const* leaves) {
   return true;
 }
 
-// A step of the host failed, and Python's exception is set.
-struct HostFailed {};
-
 // Whether the steps ran as a graph; without the GIL.
 bool Call::replay(Segment& segment) {
   const StepRange steps{program.steps.data() + segment.begin, segment.end - segment.begin};
   if (synchronous || !std::exchange(segment.ran, true)) return false;
-  const NodeSource source{program.kernels.data(), bases.data(), program.decide};
+  const NodeSource source{program.kernels.data(), bases.data(), program.decide, &device};
+  lane.wait_for_all();  // a graph has no other collectives than its own
   try {
     if (!segment.graphs.run(steps, source, bases, device.compute)) return false;
   } catch (const Failure& failure) {
@@ -245,6 +215,11 @@ void Call::run_steps(std::size_t begin, std::size_t end) {
         run_library(device, step, bases.data());
       } else if (step.kind == StepKind::rounds || step.kind == StepKind::until) {
         run_loop(device, step, program.kernels.data(), bases.data(), on_host);
+      } else if (step.kind == StepKind::collective) {
+        lane.start(step, bases.data());
+        if (synchronous) lane.wait_for_all();
+      } else if (step.kind == StepKind::wait) {
+        lane.wait(step.count);
       } else {
         enqueue(step, program.kernels.data(), bases.data(), device.compute);
       }
@@ -253,13 +228,14 @@ void Call::run_steps(std::size_t begin, std::size_t end) {
       failure.device = device.ordinal;
       if (step.kind == StepKind::launch) {
         failure.note = "kernel " + program.kernels[step.kernel].name + " of " + *program.label;
-      } else if (step.kind == StepKind::library && failure.cause == Cause::library) {
+      } else if (failure.cause == Cause::library) {
         failure.note += " in " + *program.label;
       }
       throw;
     }
     program.launches += step.kind == StepKind::launch;
   }
+  if (end == program.steps.size()) lane.wait_for_all();
   if (std::exchange(loops_failed, false)) program.find_segments(false);
 }
 
@@ -295,6 +271,7 @@ bool Call::run_host(const Step& step) {
 }
 
 bool Call::run() {
+  const Current current(device);
   for (std::size_t i = 0; i < program.steps.size();) {
     if (program.steps[i].kind == StepKind::host) {
       if (!run_host(program.steps[i])) return false;
@@ -310,49 +287,61 @@ bool Call::run() {
   return true;
 }
 
-bool run_checked(CudaProgram& program, PyObject* const* leaves, const std::vector<bool>* weak,
-                 PyObject** results) {
-  Device& device = get_device(program.ordinal);
+// Whatever was given before a failure may be using the memory: it counts, too.
+Call::~Call() {
+  if (!began_) return;
+  if (position_ == 0) {
+    try {
+      const Current current(device);
+      lane.wait_for_all();
+    } catch (const Failure&) {
+      // the device is lost, and with it what would use the memory
+    }
+    position_ = device.timeline.advance();
+  }
+  device.log(program.label, position_);
+  if (arena_ != nullptr) device.release(arena_);
+}
+
+bool Call::begin(PyObject* const* leaves) {
   device.run_deferred();
   if (!program.loaded) {
     const Unlocked unlocked;
     prepare(program, device);
   }
   const Current current(device);
-  Call call(program, device);
-  if (!call.gather(leaves)) return false;
-  call.make_outputs(leaves);
-  {
-    const Arena arena(device, static_cast<std::size_t>(program.arena_bytes));
-    call.bases.reserve(program.scratch_base() + 1);
-    for (const BufferRef& one : call.inputs) call.bases.push_back(one->pointer);
-    for (const BufferRef& one : call.outputs) call.bases.push_back(one->pointer);
-    for (const BufferRef& one : program.constant_buffers) call.bases.push_back(one->pointer);
-    call.bases.push_back(arena.pointer());
-    call.bases.push_back(arena.pointer() + static_cast<CUdeviceptr>(program.scratch_offset));
-    // Whatever was given before a failure may be using the memory: it counts, too.
-    struct Advance {
-      Call& call;
-      ~Advance() {
-        const std::uint64_t position = call.device.timeline.advance();
-        for (const BufferRef& one : call.outputs) one->written = position;
-        call.device.log(call.program.label, position);
-      }
-    } advance{call};
-    for (std::size_t i = 0; program.any_alias && i < program.outputs.size(); ++i) {
-      const npy_intp alias = program.outputs[i].alias;
-      if (alias < 0 || call.outputs[i]->pointer == call.inputs[alias]->pointer) continue;
-      if (call.outputs[i]->bytes != call.inputs[alias]->bytes) {
-        PyErr_SetString(PyExc_SystemError,
-                        "a program's output has another size than the input it replaces");
-        return false;
-      }
-      if (call.outputs[i]->bytes == 0) continue;
-      FT_CU(MemcpyDtoDAsync(call.outputs[i]->pointer, call.inputs[alias]->pointer,
-                            call.outputs[i]->bytes, device.compute));
-    }
-    if (!call.take_inputs(leaves) || !call.run()) return false;
+  if (!gather(leaves)) return false;
+  make_outputs(leaves);
+  if (program.arena_bytes > 0) {
+    arena_ = device.allocate(static_cast<std::size_t>(program.arena_bytes));
   }
+  began_ = true;
+  const CUdeviceptr arena = arena_ == nullptr ? 0 : arena_->pointer;
+  bases.reserve(program.scratch_base() + 2);
+  for (const BufferRef& one : inputs) bases.push_back(one->pointer);
+  for (const BufferRef& one : outputs) bases.push_back(one->pointer);
+  for (const BufferRef& one : program.constant_buffers) bases.push_back(one->pointer);
+  bases.push_back(arena);
+  bases.push_back(arena + static_cast<CUdeviceptr>(program.scratch_offset));
+  bases.push_back(program.has_collectives ? serial_of_groups() : 0);
+  for (std::size_t i = 0; program.any_alias && i < program.outputs.size(); ++i) {
+    const npy_intp alias = program.outputs[i].alias;
+    if (alias < 0 || outputs[i]->pointer == inputs[alias]->pointer) continue;
+    if (outputs[i]->bytes != inputs[alias]->bytes) {
+      PyErr_SetString(PyExc_SystemError,
+                      "a program's output has another size than the input it replaces");
+      return false;
+    }
+    if (outputs[i]->bytes == 0) continue;
+    FT_CU(MemcpyDtoDAsync(outputs[i]->pointer, inputs[alias]->pointer, outputs[i]->bytes,
+                          device.compute));
+  }
+  return take_inputs(leaves);
+}
+
+bool Call::finish(PyObject* const* leaves, const std::vector<bool>* weak, PyObject** results) {
+  position_ = device.timeline.advance();
+  for (const BufferRef& one : outputs) one->written = position_;
   for (std::size_t i = 0; program.any_donated && i < program.inputs.size(); ++i) {
     if (!program.donated[i] || !is_exact_array(leaves[i])) continue;
     ArrayObject* array = as_array(leaves[i]);
@@ -362,7 +351,7 @@ bool run_checked(CudaProgram& program, PyObject* const* leaves, const std::vecto
   }
   for (std::size_t i = 0; i < program.outputs.size(); ++i) {
     const ArraySpec& spec = program.outputs[i];
-    results[i] = new_device_array(std::move(call.outputs[i]), spec.descr, spec.ndim(),
+    results[i] = new_device_array(std::move(outputs[i]), spec.descr, spec.ndim(),
                                   spec.dims.data(), weak != nullptr && (*weak)[i]);
     if (results[i] != nullptr) continue;
     while (i-- > 0) Py_CLEAR(results[i]);
@@ -371,12 +360,11 @@ bool run_checked(CudaProgram& program, PyObject* const* leaves, const std::vecto
   return true;
 }
 
-}  // namespace
-
 bool run_cuda_program(CudaProgram& program, PyObject* const* leaves, const std::vector<bool>* weak,
                       PyObject** results) {
   try {
-    return run_checked(program, leaves, weak, results);
+    Call call(program, get_device(program.ordinal));
+    return call.begin(leaves) && call.run() && call.finish(leaves, weak, results);
   } catch (const Failure& failure) {
     raise_failure(failure);
   } catch (const HostFailed&) {

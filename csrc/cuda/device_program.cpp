@@ -198,6 +198,7 @@ bool read_library_step(PyObject* rest, CudaProgram& program, Step& step) {
   PyObject *numbers, *pointers;
   if (!PyArg_ParseTuple(rest, "sOO:library", &name, &numbers, &pointers)) return false;
   step.function = find_library_function(name);
+  program.has_collectives = program.has_collectives || std::strcmp(name, "collective") == 0;
   if (step.function == nullptr) return wrong("a function that no library has");
   const bool ok = each(numbers, [&](PyObject* item) {
                     step.numbers.push_back(PyLong_AsLongLong(item));
@@ -211,6 +212,33 @@ bool read_library_step(PyObject* rest, CudaProgram& program, Step& step) {
   return (step.numbers.size() >= step.function->numbers &&
           step.places.size() == step.function->pointers) ||
          wrong("a library function with other arguments than it takes");
+}
+
+// (number, [(numbers, source, target)])
+bool read_collectives(PyObject* rest, CudaProgram& program, Step& step) {
+  PyObject* parts;
+  long long number;
+  if (!PyArg_ParseTuple(rest, "LO:collective", &number, &parts)) return false;
+  step.count = number;
+  program.has_collectives = true;
+  return each(parts, [&](PyObject* part) {
+    PyObject *numbers, *source, *target;
+    Ref tuple(PySequence_Tuple(part));
+    if (!tuple || !PyArg_ParseTuple(tuple.get(), "OOO:part", &numbers, &source, &target)) {
+      return false;
+    }
+    std::vector<std::int64_t> read;
+    Place from, to;
+    if (!each(numbers, [&](PyObject* item) {
+          read.push_back(PyLong_AsLongLong(item));
+          return !PyErr_Occurred();
+        }) || !read_place(source, program, from) || !read_place(target, program, to)) {
+      return false;
+    }
+    if (read.size() < kCollectiveNumbers) return wrong("a collective with too few numbers");
+    step.collectives.push_back({CollectiveNumbers(read), from, to});
+    return true;
+  });
 }
 
 bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps);
@@ -290,6 +318,7 @@ bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps)
     step.bytes = static_cast<std::size_t>(bytes);
   } else if (std::strcmp(kind, "host") == 0) {
     step.kind = StepKind::host;
+    program.only_enqueues = false;
     if (!read_host_step(rest.get(), program, step)) return false;
   } else if (std::strcmp(kind, "library") == 0) {
     step.kind = StepKind::library;
@@ -299,9 +328,18 @@ bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps)
     if (!read_rounds(rest.get(), program, step)) return false;
   } else if (std::strcmp(kind, "until") == 0) {
     step.kind = StepKind::until;
+    program.only_enqueues = false;
     if (!read_until(rest.get(), program, step)) return false;
+  } else if (std::strcmp(kind, "collective") == 0) {
+    step.kind = StepKind::collective;
+    if (!read_collectives(rest.get(), program, step)) return false;
+  } else if (std::strcmp(kind, "wait") == 0) {
+    step.kind = StepKind::wait;
+    long long number;
+    if (!PyArg_ParseTuple(rest.get(), "L:wait", &number)) return false;
+    step.count = number;
   } else {
-    return wrong("a step is a launch, fill, copy, host call, library call or loop");
+    return wrong("a step is a launch, fill, copy, host call, library call, collective, wait or loop");
   }
   const bool empty = (step.kind == StepKind::fill || step.kind == StepKind::copy) && !step.bytes;
   if (!empty) steps.push_back(std::move(step));
@@ -475,10 +513,16 @@ PyObject* program_host_calls(PyObject* object, void*) {
   return PyLong_FromSize_t(reinterpret_cast<CudaProgramObject*>(object)->program->hosts.size());
 }
 
+PyObject* program_only_enqueues(PyObject* object, void*) {
+  return PyBool_FromLong(reinterpret_cast<CudaProgramObject*>(object)->program->only_enqueues);
+}
+
 PyGetSetDef program_getset[] = {
     {"device", program_device, nullptr, "The number of its device.", nullptr},
     {"host_calls", program_host_calls, nullptr, "How many of its steps the host computes.",
      nullptr},
+    {"only_enqueues", program_only_enqueues, nullptr,
+     "Whether a call waits neither for the device nor for Python.", nullptr},
     {"stats", program_stats, nullptr, "How often kernels and graphs were launched.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

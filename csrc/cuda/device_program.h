@@ -36,6 +36,8 @@ struct CudaProgram {
   bool graphs = false;  // whether they are wanted, and possible
   bool any_donated = false;
   bool any_alias = false;
+  bool has_collectives = false;
+  bool only_enqueues = true;  // nothing waits for the device or for Python
   std::int64_t arena_bytes = 0;    // with the kernels' scratch, which lies behind
   std::int64_t scratch_offset = 0;
   int ordinal = 0;
@@ -50,6 +52,7 @@ struct CudaProgram {
   CUfunction decide = nullptr;   // of graphs with loops
   std::uint64_t launches = 0;  // of kernels one by one
   std::uint64_t replays = 0;   // of graphs
+  std::atomic<bool> ran{false};  // its collectives have found their peers
 
   // Where the pointers of each kind begin in the table of a call.
   std::size_t first_output() const { return inputs.size(); }

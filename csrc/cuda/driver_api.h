@@ -102,6 +102,8 @@ struct EdgeData {
 // The node is a kernel that is launched while the one before it runs, and waits for that itself.
 inline constexpr EdgeData kEarlyLaunch{1, 0, 1, {}};
 
+constexpr int kCaptureThreadLocal = 1;
+
 constexpr int kConditionalNode = 13;
 enum : int { kIf = 0, kWhile = 1 };
 constexpr unsigned kPresetAtLaunch = 1;
@@ -152,6 +154,10 @@ struct NodeParams {
   X(MemsetD8Async, "cuMemsetD8Async", (CUdeviceptr, unsigned char, std::size_t, CUstream))        \
   X(PointerGetAttribute, "cuPointerGetAttribute", (void*, int, CUdeviceptr))                      \
   X(StreamCreate, "cuStreamCreate", (CUstream*, unsigned))                                        \
+  X(StreamCreateWithPriority, "cuStreamCreateWithPriority", (CUstream*, unsigned, int))           \
+  X(StreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream, int))                               \
+  X(StreamEndCapture, "cuStreamEndCapture", (CUstream, CUgraph*))                                 \
+  X(CtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", (int*, int*))                       \
   X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                         \
   X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                          \
   X(EventCreate, "cuEventCreate", (CUevent*, unsigned))                                           \
@@ -175,6 +181,10 @@ struct NodeParams {
     (CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, const MemcpyParams*, CUcontext))     \
   X(GraphAddMemsetNode, "cuGraphAddMemsetNode",                                                   \
     (CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, const MemsetNodeParams*, CUcontext)) \
+  X(GraphAddChildGraphNode, "cuGraphAddChildGraphNode",                                           \
+    (CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUgraph))                            \
+  X(GraphExecChildGraphNodeSetParams, "cuGraphExecChildGraphNodeSetParams",                       \
+    (CUgraphExec, CUgraphNode, CUgraph))                                                          \
   X(GraphInstantiate, "cuGraphInstantiateWithFlags",                                              \
     (CUgraphExec*, CUgraph, unsigned long long))                                                  \
   X(GraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2",                            \

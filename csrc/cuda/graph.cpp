@@ -10,6 +10,7 @@ namespace {
 constexpr double kReplay = 2.8;
 constexpr double kLaunch = 2.0;
 constexpr double kPatch = 0.8;
+constexpr double kCapture = 12.0;  // a collective, or giving it to a stream
 
 std::uint64_t hash_of(const std::vector<CUdeviceptr>& bases) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -56,7 +57,7 @@ GraphCache::Graph& GraphCache::build(StepRange steps, const NodeSource& source,
 }
 
 // Launches that are under way keep the addresses they were launched with.
-bool GraphCache::patch(Graph& graph, StepRange steps, const Kernel* kernels,
+bool GraphCache::patch(Graph& graph, StepRange steps, const NodeSource& source,
                        const std::vector<CUdeviceptr>& bases) {
   CUcontext context = nullptr;
   FT_CU(CtxGetCurrent(&context));
@@ -66,12 +67,16 @@ bool GraphCache::patch(Graph& graph, StepRange steps, const Kernel* kernels,
     CUresult result;
     if (step.kind == StepKind::launch) {
       step.bind(bases.data());
-      const KernelNodeParams node = kernel_node(step, kernels[step.kernel]);
+      const KernelNodeParams node = kernel_node(step, source.kernels[step.kernel]);
       result = driver.GraphExecKernelNodeSetParams(graph.executable, graph.nodes[i], &node);
     } else if (step.kind == StepKind::fill) {
       const MemsetNodeParams node = memset_node(step, bases.data());
       result =
           driver.GraphExecMemsetNodeSetParams(graph.executable, graph.nodes[i], &node, context);
+    } else if (step.kind == StepKind::collective) {
+      const CUgraph part = capture_collectives(*source.device, step, bases.data());
+      result = driver.GraphExecChildGraphNodeSetParams(graph.executable, graph.nodes[i], part);
+      driver.GraphDestroy(part);
     } else {
       const MemcpyParams node = memcpy_node(step, bases.data());
       result =
@@ -90,8 +95,18 @@ bool GraphCache::seen_lately(std::uint64_t hash) {
   return false;
 }
 
+// Graphs of groups that were given up: their collectives are of no more use.
+void GraphCache::forget_other_groups(CUdeviceptr serial) {
+  for (Graph& graph : graphs_) {
+    if (graph.bases.back() != serial) destroy(graph);
+  }
+  const auto gone = [](const Graph& graph) { return graph.executable == nullptr; };
+  graphs_.erase(std::remove_if(graphs_.begin(), graphs_.end(), gone), graphs_.end());
+}
+
 bool GraphCache::run(StepRange steps, const NodeSource& source,
                      const std::vector<CUdeviceptr>& bases, CUstream stream) {
+  forget_other_groups(bases.back());
   Graph* chosen = nullptr;
   Graph* oldest = nullptr;
   for (Graph& graph : graphs_) {
@@ -103,16 +118,17 @@ bool GraphCache::run(StepRange steps, const NodeSource& source,
     if (graphs_.empty() || (seen_lately(hash_of(bases)) && graphs_.size() < kGraphs)) {
       chosen = &build(steps, source, bases);
     } else {
-      std::size_t changed = 0;
+      double changes = kReplay, launches = 0;
       for (const Step& step : steps) {
         if (step.kind == StepKind::until) return false;  // of bodies nothing is changed
-        changed += step.differs(oldest->bases.data(), bases.data());
+        const bool collective = step.kind == StepKind::collective;
+        if (step.kind != StepKind::wait) launches += collective ? kCapture : kLaunch;
+        if (step.differs(oldest->bases.data(), bases.data())) {
+          changes += collective ? kCapture : kPatch;
+        }
       }
-      if (kReplay + kPatch * static_cast<double>(changed) >
-          kLaunch * static_cast<double>(steps.size())) {
-        return false;
-      }
-      if (patch(*oldest, steps, source.kernels, bases)) {
+      if (changes > launches) return false;
+      if (patch(*oldest, steps, source, bases)) {
         chosen = oldest;
       } else {  // half changed: of no more use
         destroy(*oldest);

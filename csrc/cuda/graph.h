@@ -29,7 +29,8 @@ class GraphCache {
   GraphCache& operator=(const GraphCache&) = delete;
   ~GraphCache();
 
-  // Replays the steps with these addresses; false where launching them one by one is cheaper.
+  // Replays the steps with these addresses, the last of which is the serial number of the groups
+  // that collectives are in; false where launching them one by one is cheaper.
   bool run(StepRange steps, const NodeSource& source, const std::vector<CUdeviceptr>& bases,
            CUstream stream);
   std::uint64_t built() const { return built_; }
@@ -47,8 +48,9 @@ class GraphCache {
   static constexpr std::size_t kGraphs = 4;
 
   Graph& build(StepRange steps, const NodeSource& source, const std::vector<CUdeviceptr>& bases);
-  bool patch(Graph& graph, StepRange steps, const Kernel* kernels,
+  bool patch(Graph& graph, StepRange steps, const NodeSource& source,
              const std::vector<CUdeviceptr>& bases);
+  void forget_other_groups(CUdeviceptr serial);
   bool seen_lately(std::uint64_t hash);
   static void destroy(Graph& graph) noexcept;
 

@@ -1,5 +1,7 @@
 #include "cuda/graph_nodes.h"
 
+#include "cuda/nccl.h"
+
 #include <algorithm>
 #include <string>
 
@@ -100,6 +102,8 @@ bool can_be_node(const Step& step, bool loops) {
     case StepKind::launch:
     case StepKind::fill:
     case StepKind::copy: return step.bytes < kLargestNode;
+    case StepKind::collective:
+    case StepKind::wait: return true;
     case StepKind::until:
       return loops && std::all_of(step.parts.begin(), step.parts.end(), [](const auto& part) {
                return std::all_of(part.begin(), part.end(),
@@ -121,11 +125,11 @@ void Chain::add_kernel(Step& step) {
   const Kernel& kernel = source_.kernels[step.kernel];
   step.bind(source_.bases);
   const KernelNodeParams params = kernel_node(step, kernel);
-  const bool early = launched_early(last_kernel_, kernel);
+  const bool early = count_ == 1 && launched_early(last_kernel_, kernel);
   CUgraphNode node = nullptr;
   FT_CU(GraphAddKernelNode(&node, graph_, before(), early ? 0 : count(), &params));
   if (early) FT_CU(GraphAddDependencies(graph_, &last_, &node, &kEarlyLaunch, 1));
-  last_ = node;
+  follow(node);
   last_kernel_ = &kernel;
 }
 
@@ -134,21 +138,71 @@ CUgraphNode Chain::add(Step& step) {
     add_kernel(step);
     return last_;
   }
+  if (step.kind == StepKind::collective) {
+    add_collective(step);
+    return collective_;
+  }
+  if (step.kind == StepKind::wait) {
+    for (const auto& [number, node] : collectives_) {
+      if (number != step.count) continue;
+      before_[1] = node;  // collectives are in order: this one is behind all that were waited for
+      if (count_ == 0) before_[0] = node;
+      count_ = count_ == 0 ? 1 : 2;
+    }
+    return nullptr;
+  }
   if (step.kind == StepKind::until) {
     add_until(step);
   } else if (step.kind == StepKind::fill) {
     const MemsetNodeParams params = memset_node(step, source_.bases);
     CUgraphNode node = nullptr;
     FT_CU(GraphAddMemsetNode(&node, graph_, before(), count(), &params, context()));
-    last_ = node;
+    follow(node);
   } else {
     const MemcpyParams params = memcpy_node(step, source_.bases);
     CUgraphNode node = nullptr;
     FT_CU(GraphAddMemcpyNode(&node, graph_, before(), count(), &params, context()));
-    last_ = node;
+    follow(node);
   }
   last_kernel_ = nullptr;
   return last_;
+}
+
+void Chain::follow(CUgraphNode node) {
+  last_ = before_[0] = node;
+  count_ = 1;
+}
+
+void Chain::add_collective(const Step& step) {
+  CUgraphNode after[2] = {};
+  std::size_t count = 0;
+  if (last_ != nullptr) after[count++] = last_;
+  if (collective_ != nullptr) after[count++] = collective_;
+  const CUgraph part = capture_collectives(*source_.device, step, source_.bases);
+  const CUresult result =
+      driver.GraphAddChildGraphNode(&collective_, graph_, count == 0 ? nullptr : after, count, part);
+  driver.GraphDestroy(part);  // the node has a copy
+  check(result, "GraphAddChildGraphNode");
+  collectives_.emplace_back(step.count, collective_);
+}
+
+CUgraph capture_collectives(Device& device, const Step& step, const CUdeviceptr* bases) {
+  std::vector<CollectiveCall> calls;
+  for (const CollectivePart& one : step.collectives) {
+    calls.push_back({one.numbers, one.source.in(bases), one.target.in(bases)});
+  }
+  const CUstream stream = device.capture();
+  std::lock_guard<std::mutex> lock(device.capture_mutex);
+  CUgraph graph = nullptr;
+  FT_CU(StreamBeginCapture(stream, kCaptureThreadLocal));
+  try {
+    give_collectives(device, calls, stream);
+  } catch (const Failure&) {
+    if (driver.StreamEndCapture(stream, &graph) == kSuccess) driver.GraphDestroy(graph);
+    throw;
+  }
+  FT_CU(StreamEndCapture(stream, &graph));
+  return graph;
 }
 
 void Chain::add_all(std::vector<Step>& steps) {
@@ -170,7 +224,7 @@ Chain Chain::body(const Condition& condition, int type) {
   params.conditional.context = context();
   CUgraphNode node = nullptr;
   FT_CU(GraphAddNode(&node, graph_, before(), nullptr, count(), &params));
-  last_ = node;
+  follow(node);
   last_kernel_ = nullptr;
   return Chain(params.conditional.graphs[0], source_);
 }
@@ -194,7 +248,7 @@ void Chain::decide(const CUdeviceptr* first, const CUdeviceptr* second, const Co
   params.params = parameters;
   CUgraphNode node = nullptr;
   FT_CU(GraphAddKernelNode(&node, graph_, before(), count(), &params));
-  last_ = node;
+  follow(node);
   last_kernel_ = nullptr;
 }
 

@@ -1,5 +1,7 @@
 #include "cuda/libraries.h"
 
+#include "cuda/nccl.h"
+
 #include <dlfcn.h>
 
 #include <array>
@@ -18,7 +20,10 @@ struct Library {
 
 std::map<std::string, Library>& libraries() {
   static std::map<std::string, Library> found = {
-      {"cufft", {open_cufft}}, {"cublas", {open_cublas}}, {"cusolver", {open_cusolver}}};
+      {"cufft", {open_cufft}},
+      {"cublas", {open_cublas}},
+      {"cusolver", {open_cusolver}},
+      {"nccl", {open_nccl}}};
   return found;
 }
 
@@ -54,7 +59,7 @@ std::string open_library(const std::string& name, const char* path) {
 }
 
 const LibraryFunction* find_library_function(const std::string& name) {
-  for (const auto* table : {&cufft_functions, &cusolver_functions}) {
+  for (const auto* table : {&cufft_functions, &cusolver_functions, &nccl_functions}) {
     for (const LibraryFunction& function : *table) {
       if (name == function.name) return &function;
     }

@@ -1,4 +1,4 @@
-// Functions of cuFFT, cuSOLVER and cuBLAS as steps of programs. The libraries are loaded when they
+// Functions of cuFFT, cuSOLVER, cuBLAS and NCCL as steps of programs. The libraries are loaded when they
 // are asked for; their few functions that are used here are declared from the public documentation.
 #pragma once
 
@@ -42,7 +42,7 @@ class Workspace {
 
 inline void* address(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
 
-// Opens one of "cufft", "cusolver" and "cublas"; empty, or why it cannot be used.
+// Opens one of "cufft", "cusolver", "cublas" and "nccl"; empty, or why it cannot be used.
 std::string open_library(const std::string& name, const char* path);
 
 // The function of this name, how many numbers (at least) and pointers it takes; null: none is.

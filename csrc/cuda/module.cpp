@@ -5,7 +5,9 @@
 #include "cuda/event.h"
 #include "cuda/device_program.h"
 #include "cuda/libraries.h"
+#include "cuda/nccl.h"
 #include "cuda/share.h"
+#include "cuda/together.h"
 
 #include <chrono>
 #include <new>
@@ -258,7 +260,7 @@ PyMethodDef functions[] = {
     {"cuda_require", cuda_require, METH_NOARGS, "cuda_require(): raise where there is none."},
     {"cuda_error", cuda_error, METH_NOARGS, "cuda_error(): why cuda_open() was False, or None."},
     {"cuda_load_library", cuda_load_library, METH_VARARGS,
-     "cuda_load_library(name, path): None once cufft, cublas or cusolver is open, or why not."},
+     "cuda_load_library(name, path): None once cufft, cublas, cusolver or nccl is open, or why not."},
     {"cuda_devices", cuda_devices, METH_NOARGS,
      "cuda_devices(): [(name, major, minor, multiprocessors, bytes, shared bytes of a block)]."},
     {"cuda_memory_stats", cuda_memory_stats, METH_O, "cuda_memory_stats(device): a dict."},
@@ -267,6 +269,8 @@ PyMethodDef functions[] = {
     {"cuda_synchronize", cuda_synchronize, METH_O, "cuda_synchronize(device): wait for it."},
     {"cuda_synchronous", cuda_synchronous, METH_O,
      "cuda_synchronous(flag): wait for every launch, so that a fault names its kernel."},
+    {"cuda_run_together", run_together, METH_VARARGS,
+     "cuda_run_together([CudaProgram], [leaves], [table]): the results of each, one program on all."},
     {"place_array", place_array, METH_VARARGS,
      "place_array(x, place): x on the CPU (127) or on the device of number place - 1."},
     {"with_weak_type", with_weak_type, METH_VARARGS,
@@ -293,7 +297,7 @@ PyMethodDef functions[] = {
 
 bool init_cuda(PyObject* module) {
   return PyModule_AddFunctions(module, functions) == 0 && init_event(module) &&
-         init_program(module);
+         init_program(module) && init_nccl(module);
 }
 
 }  // namespace functrans::cuda

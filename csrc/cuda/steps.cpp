@@ -15,6 +15,13 @@ bool Step::differs(const CUdeviceptr* a, const CUdeviceptr* b) const {
       if (a[source.base] != b[source.base]) return true;
       [[fallthrough]];
     case StepKind::fill: return a[target.base] != b[target.base];
+    case StepKind::collective:
+      for (const CollectivePart& one : collectives) {
+        if (a[one.source.base] != b[one.source.base]) return true;
+        if (a[one.target.base] != b[one.target.base]) return true;
+      }
+      return false;
+    case StepKind::wait: return false;
     case StepKind::host:
     case StepKind::library:
     case StepKind::rounds:
@@ -85,7 +92,9 @@ void enqueue(Step& step, const Kernel* kernels, const CUdeviceptr* bases, CUstre
     case StepKind::host:
     case StepKind::library:
     case StepKind::rounds:
-    case StepKind::until: return;
+    case StepKind::until:
+    case StepKind::collective:
+    case StepKind::wait: return;
   }
 }
 

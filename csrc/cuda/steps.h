@@ -38,7 +38,30 @@ struct PointerArgument {
   Place place;
 };
 
-enum class StepKind { launch, fill, copy, host, library, rounds, until };
+// The numbers of kinds in functrans/lowering/rules/collectives.py.
+enum class CollectiveKind : std::int64_t {
+  all_reduce, all_gather, reduce_scatter, all_to_all, permute, broadcast
+};
+
+// What a step says of a collective: kind, key of the group, reduction, dtype, elements of a part,
+// and the ends of the pairs of a permutation, or the source of a broadcast.
+struct CollectiveNumbers {
+  explicit CollectiveNumbers(const std::vector<std::int64_t>& n)
+      : kind(static_cast<CollectiveKind>(n[0])), key(n[1]), op(n[2]), type(n[3]), count(n[4]),
+        rest(n.begin() + 5, n.end()) {}
+  CollectiveKind kind;
+  std::int64_t key, op, type, count;
+  std::vector<std::int64_t> rest;
+};
+constexpr std::size_t kCollectiveNumbers = 5;
+
+// A collective of a step, and where it reads and writes.
+struct CollectivePart {
+  CollectiveNumbers numbers;
+  Place source, target;
+};
+
+enum class StepKind { launch, fill, copy, host, library, rounds, until, collective, wait };
 
 // A function of a library (libraries.h): its name, how many numbers and pointers it takes.
 struct LibraryCall;
@@ -70,7 +93,8 @@ struct Step {
   std::vector<std::int64_t> numbers;
   // rounds and until (loops.h)
   std::vector<std::vector<Step>> parts;
-  std::int64_t count = 0;
+  std::int64_t count = 0;  // or of `collective` its number, of `wait` that of what it waits for
+  std::vector<CollectivePart> collectives;  // given together
   bool ahead = false;
   std::int64_t turns = 0;  // of `until`, those that the host has driven
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "MeshMember",
     "ReduceOp",
     "acting_as",
+    "acting_member",
     "current_member",
     "group_here",
     "key_of",
@@ -138,6 +139,15 @@ class Connection(ABC):
         and the error is raised here, with a note that names the device.
         """
 
+    def run_compiled(self, programs: Sequence[Any], arguments: Sequence[Sequence[Any]],
+                     axes: Mapping[int, tuple[str, ...]]) -> list[list[Any]] | None:
+        """What compiled programs return, one for each device of this process; None: `run` has to.
+
+        An engine of devices that are told what to do runs them without a thread of Python for each.
+        `axes` are those of the groups that the programs know by number.
+        """
+        return None
+
 
 class Engine(ABC):
     """What connects devices of some kind."""
@@ -172,6 +182,11 @@ class acting_as:  # a context manager
 
     def __exit__(self, *error: object) -> None:
         _here.member = self._outer
+
+
+def acting_member() -> MeshMember | None:
+    """The rank that this thread runs, if it runs one."""
+    return _here.member
 
 
 def current_member(axes: Sequence[Any], what: str) -> MeshMember:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from functrans._runtime import ArrayBase, get_shards, place_array, sharded_array, wrap
-from functrans.core.cuda import SHARDED
+from functrans.core.cuda import PUT_ON_CPU, SHARDED
 from functrans.core.errors import BackendError
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -16,6 +16,10 @@ from functrans.core.source import user_source
 
 __all__ = ["Shard", "Shards", "cut", "in_shards", "is_sharded", "mesh_dims", "on_device",
            "place_part", "sharding_of", "shards_everywhere", "shards_here", "shards_of"]
+
+ELSEWHERE: Final = frozenset((0, PUT_ON_CPU, SHARDED))
+"""Places that are no GPU."""
+
 
 class Shards:
     """The parts of an array that this process has, in the order of the ranks of the devices.
@@ -105,6 +109,8 @@ def cut(x: Any, sharding: Sharding) -> list[Any]:
 
     What is contiguous in its memory is not copied, and all devices of the CPU share it.
     """
+    if sharding.is_fully_replicated and isinstance(x, ArrayBase) and x._place not in ELSEWHERE:
+        return [x] * len(sharding.addressable_devices)  # from one GPU to the others
     whole = x._np if isinstance(x, ArrayBase) else np.asarray(x)
     weak = isinstance(x, ArrayBase) and x.weak_type
     if sharding.is_fully_replicated:

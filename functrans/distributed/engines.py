@@ -8,11 +8,12 @@ from functrans.core.communicator import Engine
 from functrans.core.errors import BackendError
 from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
+from functrans.distributed.gpus import NcclEngine
 from functrans.distributed.local import ThreadsEngine
 
 __all__ = ["engine_for", "register_engine"]
 
-_engines: Final[list[Engine]] = [ThreadsEngine()]
+_engines: Final[list[Engine]] = [ThreadsEngine(), NcclEngine()]
 
 
 def register_engine(engine: Engine) -> None:

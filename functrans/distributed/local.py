@@ -5,20 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
-from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 
-from functrans._runtime import (
-    Rendezvous,
-    get_context_token,
-    get_num_threads,
-    set_context_token,
-    set_thread_share,
-)
+from functrans._runtime import Rendezvous
 from functrans.core import dtypes
 from functrans.core.communicator import (
     OPS,
@@ -29,11 +21,9 @@ from functrans.core.communicator import (
     Group,
     MeshMember,
     ReduceOp,
-    acting_as,
 )
-from functrans.core.errors import CollectiveError
 from functrans.core.mesh import Mesh
-from functrans.core.source import user_source
+from functrans.distributed.crews import Crew, run_on_crew
 
 __all__ = ["ThreadsEngine"]
 
@@ -116,27 +106,11 @@ class ThreadsMember(MeshMember):
         return found
 
 
-class _Worker:
-    """A thread that runs what it is given, one after the other."""
-
-    def __init__(self, name: str) -> None:
-        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self.thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self.thread.start()
-
-    def _work(self) -> None:
-        while True:
-            self.jobs.get()()
-
-
-class _Crew:
+class _Crew(Crew):
     """Threads and meeting places for one run at a time."""
 
     def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
-        self.members = [ThreadsMember(self, r) for r in range(mesh.size)]
-        self.workers = [_Worker(f"functrans {d!r}") for d in mesh.ranks[1:]]
-        self.finished: list[int] = []
+        super().__init__(mesh, [ThreadsMember(self, r) for r in range(mesh.size)])
         self.is_broken = False
         self._meetings: dict[tuple[int, ...], Rendezvous] = {}
         self._lock = threading.Lock()
@@ -155,7 +129,6 @@ class _Crew:
             return found
 
     def leave(self, rank: int) -> None:
-        """A program is over: who waits for it waits in vain."""
         with self._lock:
             self.finished.append(rank)
             for ranks, meeting in self._meetings.items():
@@ -201,87 +174,10 @@ class ThreadsConnection(Connection):
             crew = self._idle.pop()
         except IndexError:
             crew = _Crew(self.mesh)
-        run = _MeshRun(crew, program)
-        for rank, worker in enumerate(crew.workers, start=1):
-            worker.jobs.put(_DeviceJob(run, rank, copy_context()))
-        run.on_device(0)
-        run.done.acquire()
+        run = run_on_crew(crew, program)
         crew.reset()
         self._idle.append(crew)
-        if run.error is not None:
-            raise run.error
-        return run.results
-
-
-class _DeviceJob:
-    """The part of a run that one worker does."""
-
-    __slots__ = ("context", "rank", "run")
-
-    def __init__(self, run: _MeshRun, rank: int, context: Context) -> None:
-        self.run, self.rank, self.context = run, rank, context
-
-    def __call__(self) -> None:
-        token = get_context_token()
-        set_context_token(self.run.token)
-        try:
-            self.context.run(self.run.on_device, self.rank)
-        finally:
-            set_context_token(token)
-
-
-class _MeshRun:
-    """One program on all devices."""
-
-    def __init__(self, crew: _Crew, program: Callable[[MeshMember], Any]) -> None:
-        self.crew = crew
-        self.program = program
-        size = len(crew.members)
-        self.results: list[Any] = [None] * size
-        self.error: BaseException | None = None
-        self.token = get_context_token()
-        self.threads = max(1, get_num_threads() // size)
-        self._left = size
-        self._lock = threading.Lock()
-        self.done = threading.Lock()
-        self.done.acquire()
-
-    def on_device(self, rank: int) -> None:
-        before = set_thread_share(self.threads)
-        try:
-            with acting_as(self.crew.members[rank]):
-                self.results[rank] = self.program(self.crew.members[rank])
-            self.crew.leave(rank)
-        except Broken:
-            self._failed(rank, None)
-        except BaseException as error:  # the caller raises it
-            self._failed(rank, error)
-            self.crew.break_up()
-        finally:
-            set_thread_share(before)
-            with self._lock:
-                self._left -= 1
-                left = self._left
-            if left == 0:
-                self.done.release()
-
-    def _failed(self, rank: int, error: BaseException | None) -> None:
-        """Keep the first error, which says where it was; None where others came no more."""
-        mesh = self.crew.mesh
-        with self._lock:
-            if self.error is not None:
-                return
-            if error is None:
-                over = ", ".join(repr(mesh.ranks[r]) for r in self.crew.finished)
-                self.error = CollectiveError(
-                    f"{mesh.ranks[rank]!r} waits for {over or 'a device'} in a collective, and the "
-                    "program there is over.", where=user_source(),
-                    why="all devices of a group take part in a collective, in the same order.",
-                    fix="no collective in a branch or a loop that differs between devices")
-                return
-            error.add_note(f"On {mesh.ranks[rank]!r}, rank {rank} of {mesh!r}; the programs of "
-                           "the other devices were stopped.")
-            self.error = error
+        return run.outcome()
 
 
 class ThreadsEngine(Engine):

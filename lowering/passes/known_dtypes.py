@@ -16,6 +16,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.table import Table
 from functrans.lowering.passes.rewrite import with_functions
 from functrans.primitives.arithmetic import min
+from functrans.primitives.collective import pmax_p, pmin_p, psum_p, psum_scatter_p
 from functrans.primitives.compare import bitwise_xor
 from functrans.primitives.convert import bitcast_convert_type, convert_element_type
 from functrans.primitives.cumulative import (
@@ -71,11 +72,20 @@ def _second(operands: Sequence[Any]) -> list[Any]:
     return [operands[0], _of_int64(operands[1]), *operands[2:]]
 
 
+def _of_nccl(x: Any) -> Any:
+    """Numbers of a dtype that NCCL adds up, and finds the extremes of."""
+    if x.dtype.name in ("int16", "uint16"):
+        return convert_element_type(x, np.dtype(x.dtype.name.replace("16", "32")))
+    return _of_float32(x)
+
+
+OVER_DEVICES: Final = (psum_p, pmax_p, pmin_p, psum_scatter_p)
 EXTREMES: Final = (argmax_p, argmin_p, window_argmax_p, window_argmin_p)
 NARROW: Final = (sort_p, top_k_p, cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 KNOWN: Final[Table[Callable[[Sequence[Any]], list[Any]]]] = Table({
     **dict.fromkeys(EXTREMES, _every(_ordered)),
     **dict.fromkeys(NARROW, _every(_of_float32)),
+    **dict.fromkeys(OVER_DEVICES, _every(_of_nccl)),
     dynamic_slice_p: _behind(1), dynamic_update_slice_p: _behind(2),
     **dict.fromkeys((gather_p, scatter_p, scatter_add_p), _second),
 }, otherwise="kernels have it for all their dtypes, or none")
@@ -92,6 +102,8 @@ def _changes(eqn: Equation) -> bool:
     names = {x.aval.dtype.name for x in eqn.invars}
     if eqn.primitive in EXTREMES:
         return not names.isdisjoint((*FLOAT8, *WIDE, "uint64"))
+    if eqn.primitive in OVER_DEVICES:
+        return not names.isdisjoint((*FLOAT8, "int16", "uint16"))
     return eqn.primitive in KNOWN and not names.isdisjoint(
         FLOAT8 if eqn.primitive in NARROW else ("uint64",))
 

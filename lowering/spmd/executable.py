@@ -46,8 +46,9 @@ class MeshProgram:
                          for d, a in zip(parts.out_dims, jaxpr.out_avals, strict=True)]
         self._runs = [(executable.on(d.id) if d.platform == "gpu" else executable).run
                       for d in mesh.local_devices]
-        self._coordinates = [[wrap(np.int32(i)) for i in mesh.coordinates(r).values()]
-                             for r in mesh.local_ranks]
+        self._coordinates = [
+            [place_part(wrap(np.int32(i)), d) for i in mesh.coordinates(r).values()]
+            for r, d in zip(mesh.local_ranks, mesh.local_devices, strict=True)]
         self._places = {r: k for k, r in enumerate(mesh.local_ranks)}
         self._axes = {key_of(axes): axes for axes in _axes_of(parts.jaxpr)}
         self._tables: WeakKeyDictionary[MeshMember, Any] = WeakKeyDictionary()
@@ -57,16 +58,21 @@ class MeshProgram:
         parts = [self._parts(x, s, t) for x, s, t in
                  zip(arrays, self._in_shardings, self._in_types, strict=True)]
 
+        arguments = [[*self._coordinates[k], *[p[k] for p in parts]]
+                     for k in range(len(self._runs))]
+
         def program(member: MeshMember) -> list[Any]:
             k = self._places[member.rank]
             step = partial(_step, member, self._axes)  # the runtime borrows it
             set_groups(self._groups_of(member), step, Broken)
             try:
-                return self._runs[k]([*self._coordinates[k], *[p[k] for p in parts]])
+                return self._runs[k](arguments[k])
             finally:
                 set_groups(None, None, None)
 
-        found = self._connection.run(program)
+        found = self._connection.run_compiled(self._runs, arguments, self._axes)
+        if found is None:
+            found = self._connection.run(program)
         return [in_shards(sharding, shape, dtype, [_array(outs[i]) for outs in found], weak)
                 for i, (sharding, shape, dtype, weak) in enumerate(self._results)]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from functrans.core import config, dtypes
+from functrans.core.cuda_libraries import is_there
 from functrans.core.errors import HostStepError, HostStepWarning
 from functrans.core.jaxpr import Equation, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.source import Source, user_source
 from functrans.core.table import Table
 from functrans.lowering.loops.tensor import dtype_name
-from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import LIBRARIES, is_known
 from functrans.lowering.triton.steps.spec import (
     DoubleBufferedSteps,

@@ -20,7 +20,7 @@ from functrans.lowering.triton.kernels.joined import joined, kernel_key
 from functrans.lowering.triton.kernels.kernel_source import KernelSource
 from functrans.lowering.triton.kernels.source import RejectedKernels, TritonModule
 
-__all__ = ["Joined", "join_small_kernels"]
+__all__ = ["Joined", "changed_by", "join_small_kernels"]
 
 MOST_PROGRAMS = 1024
 """Of a kernel that shares a launch."""
@@ -98,11 +98,11 @@ def _access(step: Step, written: Written, touched: Collection[Any], nbytes: int,
     # several kernels may set one flag: they store the same
     flags = [m.tensor for m in step.members if m.role in ANY_FLAG_ROLES] \
         if isinstance(step, Kernel) else []
-    return StepAccess([t for t in touched if t not in flags], frozenset(_changed(step)),
+    return StepAccess([t for t in touched if t not in flags], frozenset(changed_by(step)),
                       _is_small(step, written, nbytes, target, schedule), nbytes)
 
 
-def _changed(step: Step) -> Iterable[Any]:
+def changed_by(step: Step) -> Iterable[Any]:
     """What a step writes."""
     if isinstance(step, Kernel):
         for m in step.members:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from functrans import _runtime
+from functrans.core.cuda_libraries import is_there
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.lowering.analysis import cost_of
@@ -28,7 +29,6 @@ from functrans.lowering.schedule.plans import GPU
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.host_steps import check_host_steps, leave_to_host
 from functrans.lowering.triton.kernels.source import RejectedKernels
-from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.tuning import chooser_for

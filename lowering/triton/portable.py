@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.avals import ShapedArray
+from functrans.core.cuda_libraries import has_function
 from functrans.core.dims import is_static
 from functrans.lowering.portable import PortableKernel, PortableProgram
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.source import alone
-from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.steps.serialize import (

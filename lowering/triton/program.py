@@ -57,6 +57,7 @@ from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.show import domain_text, equations_of_steps, flops_of, moved_bytes
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.communication import Communication, in_overlapped_order
 from functrans.lowering.triton.joining import join_small_kernels
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.kernel import write_kernel
@@ -74,6 +75,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
 )
 from functrans.lowering.triton.kernels.series import FUNCTIONS, series_rule
 from functrans.lowering.triton.kernels.source import TritonModule
+from functrans.lowering.triton.libraries.collectives import RULES as COLLECTIVES
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import CudaLibraryCall, library_p
 from functrans.lowering.triton.libraries.small_systems import RULES as SMALL_SYSTEMS
@@ -127,9 +129,9 @@ COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, PAIRS, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
     SEGMENT_REDUCES, COMPRESSED_ROWS, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS, TILE_REGIONS,
-    dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule)),
+    dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule), COLLECTIVES),
     otherwise="a kernel computes its elements, or the host all of it")
-OF_ANY_DTYPE = frozenset((*PAIRS, library_p))
+OF_ANY_DTYPE = frozenset((*PAIRS, library_p, *COLLECTIVES))
 """Primitives whose rules look at the dtypes themselves."""
 OF_LANES = (THREADS, TILES)
 """Forms of loops over lanes: a note tells why a loop has none of them."""
@@ -263,6 +265,7 @@ class _TritonProgramWriter:
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, LaunchedLoop] = {}
         self.loop_notes: list[str] = []
+        self.communication = Communication()
         self.together: dict[int, list[Kernel]] = {}  # the kernels that one launch computes
         self.where: dict[KernelOperand, Pointer] = {}
         self.any_flags = dict.fromkeys(t for step in schedule.steps for t in _any_flags_of(step))
@@ -292,7 +295,14 @@ class _TritonProgramWriter:
             raise StepFailed(None, self.failed)
         self.schedule, written = without_unread(self.schedule, written, self.calls, graph.outputs)
         if not (self.shared.is_phase or any_size):
+            known = self.calls, self.target
+            if self.is_main:
+                self.schedule, written = in_overlapped_order(
+                    self.schedule, written, self._accessed(written), *known)
             written = self._joined(written)
+            if self.is_main:
+                self.communication = Communication.of(
+                    self.schedule, written, self._accessed(written), *known)
         self._place_arrival_counters(written)
         arena = self._place(written)
         steps: list[Step] = []
@@ -314,11 +324,12 @@ class _TritonProgramWriter:
             steps += self._annotated(computed, [self._launch(w, touched) for w in launches],
                                      [w.flops for w in launches])
         kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
-        for k, result in enumerate(graph.outputs):
-            out = Pointer("output", k)
-            if self.where[result] != out:
-                steps.append(CopyStep(out, self.where[result], _nbytes(result)))
         notes = [*self.loop_notes, *self._joined_notes(steps, begins)]
+        steps = self.communication.arranged(steps, begins)
+        copies = [CopyStep(Pointer("output", k), self.where[t], _nbytes(t))
+                  for k, t in enumerate(graph.outputs) if self.where[t] != Pointer("output", k)]
+        if copies:
+            steps += [*self.communication.waits_for_all, *copies]
         apart = list(self.schedule.notes)
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
@@ -440,6 +451,8 @@ class _TritonProgramWriter:
                 found.append([t for w in launches for t in w.operands])
         if self.any_flags:
             found[0] += self.any_flags
+        for k, tensors in self.communication.touched_while_waiting(len(found)).items():
+            found[k] += tensors
         return found
 
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> ProgramBody:

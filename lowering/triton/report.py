@@ -34,6 +34,7 @@ from functrans.lowering.triton.records import (
     launch_seconds,
 )
 from functrans.lowering.triton.steps.spec import (
+    CollectiveSteps,
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,
@@ -42,6 +43,7 @@ from functrans.lowering.triton.steps.spec import (
     LibraryStep,
     RepeatedSteps,
     Step,
+    WaitStep,
     launches_in,
 )
 
@@ -83,7 +85,8 @@ def kernels_of(jaxpr: Jaxpr, program: GPUProgram, records: Sequence[KernelRecord
         name = record.name if number == 1 else f"{record.name} #{number}"
         found.append(_kernel(name, record, group, [next(numbers) for _ in group.launches],
                              target))
-    libraries = [s for s in program.steps if isinstance(s, LibraryStep)]
+    libraries = [part for s in program.steps for part in (
+        s.parts if isinstance(s, CollectiveSteps) else [s]) if isinstance(part, LibraryStep)]
     return found + [_call(s) for s in (*libraries, *steps_of_host(program.steps))]
 
 
@@ -138,8 +141,8 @@ def step_name(step: Step) -> str:
         return step.function
     if isinstance(step, HostStep):
         return f"{step.call.eqn.primitive.name} on the host"
-    return {CopyStep: "copy", RepeatedSteps: "loop",
-            DoubleBufferedSteps: "loop in turns"}[type(step)]
+    return {CopyStep: "copy", CollectiveSteps: "collectives", WaitStep: "wait",
+            RepeatedSteps: "loop", DoubleBufferedSteps: "loop in turns"}[type(step)]
 
 
 def memory_notes(program: GPUProgram, donated: frozenset[int],

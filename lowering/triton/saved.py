@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from functrans.core import config
+from functrans.core.cuda_libraries import has_function
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.schedule.target import Target
@@ -19,7 +20,6 @@ from functrans.lowering.store.fingerprint import (
     constant_key,
     fingerprint,
 )
-from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.unit import triton_version
 from functrans.lowering.triton.steps.serialize import (
     deserialize_steps,

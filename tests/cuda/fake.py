@@ -49,7 +49,7 @@ class Fake:
 
     LONGS = ("limit", "allocated", "allocations", "launches", "graph_launches", "instantiations",
              "node_updates", "fail_updates", "loads", "unloads", "waits", "launch_sleep_us",
-             "calls")
+             "calls", "captures")
 
     def __init__(self, path):
         self.__dict__.update(path=path, library=ctypes.CDLL(path))

@@ -42,6 +42,7 @@ int fake_early_launches = 0;        /* edges of graphs that let a kernel start b
 char fake_last_kernel[64];
 char fake_conditions_ptx[8192];     /* of the kernel that sets conditions of graphs */
 unsigned fake_last_grid[3], fake_last_block[3], fake_last_shared;
+long fake_captures = 0;           /* of what collectives launch */
 int fake_eager = 0;               /* work runs at once, as on a device without other work */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,7 +53,7 @@ static pid_t owner;
 typedef struct { char name[64]; char kinds[40]; void (*run)(void **args, unsigned grid); } function;
 typedef struct { int count; function f[16]; } module;
 typedef struct event event;
-typedef enum { LAUNCH, FILL, COPY, READ, WRITE, RECORD, WAIT, LIBRARY, PRESET, BODY } kind;
+typedef enum { LAUNCH, FILL, COPY, READ, WRITE, RECORD, WAIT, LIBRARY, PRESET, BODY, CHILD } kind;
 typedef struct graph graph;
 typedef struct op {
   kind kind;
@@ -66,9 +67,9 @@ typedef struct op {
   event *e; stream *s; long target; /* of a wait: until that stream has done so much */
   graph *body; int loops; unsigned long long condition; /* of a node that runs if, or while */
 } op;
-struct stream { op *first, *last; long pushed, done; };
+struct stream { op *first, *last; long pushed, done; graph *capturing; int device, busy; };
 struct event { stream *s; long target; double when; int timing; };
-struct graph { op ops[256]; int count, edges; };
+struct graph { op ops[256]; int count, edges; int after[256][3], waits[256]; };
 typedef struct { graph g; } graph_exec;
 
 static char contexts[8];
@@ -127,6 +128,7 @@ static void run_op(op *o) {
     case RECORD: o->e->when = now(); break;
     case WAIT: advance(o->s, o->target); break;
     case LIBRARY: o->library(o->staged); break;
+    case CHILD: break; /* its nodes were pushed in its place */
     case PRESET:
       for (int i = 0; i < condition_count; i++) conditions[i].value = conditions[i].preset;
       break;
@@ -139,17 +141,27 @@ static void run_op(op *o) {
   }
 }
 
-static void pop(stream *s) {
+__attribute__((visibility("default"))) void fake_yield(void) {
+  pthread_mutex_unlock(&lock);
+  usleep(100);
+  pthread_mutex_lock(&lock);
+}
+static void pop(stream *s) { /* another thread may be at it, and wait for other devices */
+  if (s->busy) { fake_yield(); return; }
   op *o = s->first;
   s->first = o->next;
   if (!s->first) s->last = NULL;
+  s->busy = 1;
   run_op(o);
+  s->busy = 0;
   s->done++;
   free(o->staged);
   free(o);
 }
-static void finish_stream(stream *s) { while (s->first) pop(s); }
-static void advance(stream *s, long target) { while (s && s->done < target && s->first) pop(s); }
+static void finish_stream(stream *s) { while (s->first || s->busy) pop(s); }
+static void advance(stream *s, long target) {
+  while (s && s->done < target && (s->first || s->busy)) pop(s);
+}
 static stream legacy;
 static void finish_all(void) {
   finish_stream(&legacy);
@@ -157,6 +169,10 @@ static void finish_all(void) {
 }
 
 static CUresult push(stream *s, op o) {
+  if (s->capturing) {
+    s->capturing->ops[s->capturing->count++] = o;
+    return OK;
+  }
   op *copy = malloc(sizeof o);
   *copy = o;
   copy->next = NULL;
@@ -281,8 +297,26 @@ API cuStreamCreate(stream **s, unsigned f) {
   (void)f;
   BEGIN NEED_CONTEXT
   *s = calloc(1, sizeof **s);
+  (*s)->device = (int)((char *)stack[depth - 1] - contexts);
   streams[stream_count++] = *s;
   END(OK);
+}
+API cuStreamCreateWithPriority(stream **s, unsigned f, int p) {
+  return p == -5 ? cuStreamCreate(s, f) : INVALID;
+}
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return OK; }
+API cuStreamBeginCapture_v2(stream *s, int mode) {
+  BEGIN
+  if (mode != 1 || s->capturing) END(INVALID);
+  s->capturing = calloc(1, sizeof *s->capturing);
+  END(OK);
+}
+API cuStreamEndCapture(stream *s, graph **g) {
+  BEGIN
+  *g = s->capturing;
+  s->capturing = NULL;
+  fake_captures++;
+  END(*g ? OK : INVALID);
 }
 API cuStreamSynchronize(stream *s) { BEGIN NEED_CONTEXT finish_stream(real(s)); END(sticky); }
 API cuStreamWaitEvent(stream *s, event *e, unsigned f) {
@@ -318,12 +352,22 @@ API cuEventElapsedTime(float *ms, event *a, event *b) {
 /* for the fake libraries: work with a copy of its argument, and whether memory is the device's */
 API fake_enqueue(stream *s, void (*run)(void *), const void *argument, size_t n) {
   BEGIN
-  op o = {.kind = LIBRARY, .library = run, .staged = malloc(n)};
+  op o = {.kind = LIBRARY, .library = run, .staged = malloc(n), .bytes = n};
   memcpy(o.staged, argument, n);
   END(push(real(s), o));
 }
 __attribute__((visibility("default"))) int fake_on_device(const void *p, size_t n) {
   return on_device(p, n);
+}
+
+/* for the fake NCCL, whose work waits for that of other devices: with the lock held */
+__attribute__((visibility("default"))) int fake_current_device(void) {
+  return depth ? (int)((char *)stack[depth - 1] - contexts) : -1;
+}
+__attribute__((visibility("default"))) int fake_progress(int device) { /* whether there was work */
+  for (int i = stream_count - 1; i >= 0; i--)
+    if (streams[i]->device == device && streams[i]->first && !streams[i]->busy) { pop(streams[i]); return 1; }
+  return 0;
 }
 
 /* kernels: the last argument of each is the number of elements */
@@ -425,11 +469,16 @@ API cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   END(push(real(s), launch_op(f, gx, gy, gz, params)));
 }
 
-/* graphs: chains in the order in which nodes are added; a node is its index + 1 */
+/* graphs: a node is its index + 1. Graphs within run as late as they may: when a node that comes
+   after them runs, or at the end, so that a missing edge gives wrong results */
 API cuGraphCreate(graph **g, unsigned f) { (void)f; *g = calloc(1, sizeof **g); return OK; }
 API cuGraphDestroy(graph *g) { free(g); return OK; }
 static CUresult add_node(size_t *node, graph *g, const size_t *deps, size_t n, op o) {
-  if (n > 1 || (n && deps[0] != (size_t)g->count) || g->count == 256) return INVALID;
+  if (n > 2 || g->count == 256) return INVALID;
+  for (size_t i = 0; i < n; i++) {
+    if (deps[i] == 0 || deps[i] > (size_t)g->count) return INVALID;
+    g->after[g->count][g->waits[g->count]++] = (int)deps[i] - 1;
+  }
   g->edges += (int)n;
   g->ops[g->count++] = o;
   *node = (size_t)g->count;
@@ -458,7 +507,8 @@ API cuGraphAddNode_v2(size_t *node, graph *g, const size_t *d, const void *e, si
 typedef struct { unsigned char from, to, type, reserved[5]; } edge_data;
 API cuGraphAddDependencies_v2(graph *g, const size_t *from, const size_t *to, const edge_data *e,
                               size_t n) {
-  if (n != 1 || to[0] != (size_t)g->count || from[0] + 1 != to[0]) return INVALID;
+  if (n != 1 || to[0] != (size_t)g->count || from[0] >= to[0]) return INVALID;
+  g->after[to[0] - 1][g->waits[to[0] - 1]++] = (int)from[0] - 1;
   if (e->type != 1 || e->from != 1 || e->to != 0) return INVALID;
   if (g->ops[from[0] - 1].kind != LAUNCH || g->ops[to[0] - 1].kind != LAUNCH) return INVALID;
   g->edges++;
@@ -482,10 +532,18 @@ API cuGraphAddMemsetNode(size_t *node, graph *g, const size_t *d, size_t n, cons
                          void *c) { return c ? add_node(node, g, d, n, fill_op(p)) : INVALID; }
 API cuGraphAddMemcpyNode(size_t *node, graph *g, const size_t *d, size_t n, const memcpy_params *p,
                          void *c) { return c ? add_node(node, g, d, n, copy_op(p)) : INVALID; }
-static int in_order(const graph *g) { /* no node but the first waits for nothing */
-  for (int i = 0; i < g->count; i++)
+API cuGraphAddChildGraphNode(size_t *node, graph *g, const size_t *d, size_t n, graph *child) {
+  op o = {.kind = CHILD, .body = malloc(sizeof *child)};
+  *o.body = *child;
+  return add_node(node, g, d, n, o);
+}
+static int in_order(const graph *g) { /* one node waits for nothing, and one of the graphs within */
+  int roots[2] = {0, 0};
+  for (int i = 0; i < g->count; i++) {
     if (g->ops[i].kind == BODY && (fake_refuse_loops || !in_order(g->ops[i].body))) return 0;
-  return g->edges == g->count - (g->count > 0);
+    if (!g->waits[i]) roots[g->ops[i].kind == CHILD]++;
+  }
+  return roots[0] <= 1 && roots[1] <= 1;
 }
 API cuGraphInstantiateWithFlags(graph_exec **e, graph *g, unsigned long long f) {
   (void)f;
@@ -513,11 +571,30 @@ API cuGraphExecMemcpyNodeSetParams(graph_exec *e, size_t n, const memcpy_params 
   (void)c;
   return update(e, n, copy_op(p));
 }
+API cuGraphExecChildGraphNodeSetParams(graph_exec *e, size_t n, graph *child) {
+  op o = {.kind = CHILD, .body = malloc(sizeof *child)};
+  *o.body = *child;
+  return update(e, n, o);
+}
+static void push_copy(stream *s, op o) {
+  if (o.kind == LIBRARY) o.staged = memcpy(malloc(o.bytes), o.staged, o.bytes);
+  push(s, o);
+}
+static void push_node(stream *s, const graph *g, int i, char *pushed) {
+  if (pushed[i]) return;
+  pushed[i] = 1;
+  for (int k = 0; k < g->waits[i]; k++) push_node(s, g, g->after[i][k], pushed);
+  if (g->ops[i].kind != CHILD) { push_copy(s, g->ops[i]); return; }
+  for (int k = 0; k < g->ops[i].body->count; k++) push_copy(s, g->ops[i].body->ops[k]);
+}
 API cuGraphLaunch(graph_exec *e, stream *s) {
   BEGIN NEED_CONTEXT
   fake_graph_launches++;
+  char pushed[256] = {0};
   push(real(s), (op){.kind = PRESET});
-  for (int i = 0; i < e->g.count; i++) push(real(s), e->g.ops[i]);
+  for (int last = 0; last < 2; last++)
+    for (int i = 0; i < e->g.count; i++)
+      if (last || e->g.ops[i].kind != CHILD) push_node(real(s), &e->g, i, pushed);
   END(sticky);
 }
 API cuGraphExecDestroy(graph_exec *e) { free(e); return OK; }

@@ -8,7 +8,7 @@ import pytest
 
 HEAD = """
 import ctypes
-from functrans.lowering.triton.libraries import files
+from functrans.core import cuda_libraries as files
 library = ctypes.CDLL({path!r})
 def read(name): return ctypes.c_int.in_dll(library, "fake_" + name).value
 def fail_with(status): ctypes.c_int.in_dll(library, "fake_fail").value = status

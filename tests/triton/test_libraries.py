@@ -8,13 +8,14 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core import cuda_libraries as files
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.host_steps import host_uses
-from functrans.lowering.triton.libraries import files, replace
+from functrans.lowering.triton.libraries import replace
 from functrans.lowering.triton.libraries.functions import emulated
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.program import write_program

@@ -15,6 +15,7 @@ from functrans.lowering.triton.emulator.emulation import emulation
 from functrans.lowering.triton.kernels.host_math import threads
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.steps.spec import (
+    CollectiveSteps,
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,
@@ -23,13 +24,14 @@ from functrans.lowering.triton.steps.spec import (
     Pointer,
     RepeatedSteps,
     Step,
+    WaitStep,
     turning_loops,
 )
 
 __all__ = ["InterpretedProgram"]
 
-Memory = dict[str, list[np.ndarray[Any, Any]]]
-"""Arrays by the kind of places and their number."""
+Memory = dict[str, list[Any]]
+"""Arrays by the kind of places and their number; the collectives that have `begun`."""
 
 
 class Buffer:
@@ -93,8 +95,9 @@ class InterpretedProgram:
             outputs[j] = inputs[k] = inputs[k].copy()
         arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
         memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena],
-                  "tickets": [np.zeros(p.arrival_counters, np.int32)]}
+                  "tickets": [np.zeros(p.arrival_counters, np.int32)], "begun": []}
         self._run(p.steps, memory)
+        self._wait(memory)
         return outputs
 
     def _run(self, steps: Iterable[Step], memory: Memory, done: int = 0) -> None:
@@ -108,10 +111,21 @@ class InterpretedProgram:
             elif isinstance(step, RepeatedSteps):
                 for k in range(step.count):
                     self._run(step.steps, memory, k)
+            elif isinstance(step, CollectiveSteps):
+                memory["begun"] += [step]
+            elif isinstance(step, WaitStep):
+                self._wait(memory, step.number)
             elif isinstance(step, DoubleBufferedSteps):
                 self._run_double_buffered(step, memory)
             else:
                 _on_host(step, memory, done)
+
+    def _wait(self, memory: Memory, number: int | None = None) -> None:
+        """Collectives up to a number; they run as late as they may, so that a missing wait is seen.
+        """
+        while memory["begun"] and (number is None or memory["begun"][0].number <= number):
+            for part in memory["begun"].pop(0).parts:
+                _on_host(part, memory, 0)
 
     def _run_double_buffered(self, loop: DoubleBufferedSteps, memory: Memory) -> None:
         """As the runtime does it, which may run an iteration too many."""

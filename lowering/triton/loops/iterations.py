@@ -20,6 +20,7 @@ from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.steps.spec import (
     BufferSide,
+    CollectiveSteps,
     CopyStep,
     DoubleBufferedSteps,
     HostStep,
@@ -28,6 +29,7 @@ from functrans.lowering.triton.steps.spec import (
     Pointer,
     RepeatedSteps,
     Step,
+    WaitStep,
 )
 
 __all__ = [
@@ -321,6 +323,10 @@ def relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
         first, second = (BufferSide(at(s.flag), inner(s.holds), inner(s.body), inner(s.ends))
                          for s in step.sides)
         return [DoubleBufferedSteps((first, second), step.ahead)]
+    if isinstance(step, CollectiveSteps):
+        return [replace(step, parts=inner(step.parts))]
+    if isinstance(step, WaitStep):
+        return [step]
     if isinstance(step, HostStep):
         return [replace(step, inputs=tuple(map(at, step.inputs)),
                         outputs=tuple(map(at, step.outputs)))]

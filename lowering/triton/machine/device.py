@@ -20,6 +20,7 @@ from functrans.lowering.triton.machine.kernel_cache import compiled_units
 from functrans.lowering.triton.machine.unit import Binary, Unit
 from functrans.lowering.triton.steps.spec import (
     LANES,
+    CollectiveSteps,
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,
@@ -29,6 +30,7 @@ from functrans.lowering.triton.steps.spec import (
     Pointer,
     RepeatedSteps,
     Step,
+    WaitStep,
     launch_key,
     launches_in,
 )
@@ -101,6 +103,12 @@ def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int],
                 (_place(s.flag), *[_described(part, kernels, arrival_counters)
                                    for part in (s.holds, s.body, s.ends)])
                 for s in step.sides]))
+        elif isinstance(step, CollectiveSteps):
+            steps.append(("collective", step.number, [
+                (part.numbers, _place(part.inputs[0]), _place(part.outputs[0]))
+                for part in step.parts]))
+        elif isinstance(step, WaitStep):
+            steps.append(("wait", step.number))
         elif isinstance(step, LibraryStep):
             steps.append(("library", step.function, step.numbers,
                           [_place(at) for at in (*step.inputs, *step.outputs)]))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from functrans.lowering.triton.steps.spec import (
     BufferSide,
+    CollectiveSteps,
     CopyStep,
     DoubleBufferedSteps,
     Launch,
@@ -19,6 +20,7 @@ from functrans.lowering.triton.steps.spec import (
     Pointer,
     RepeatedSteps,
     Step,
+    WaitStep,
 )
 
 __all__ = ["Plain", "deserialize_steps", "library_functions", "serialize_steps"]
@@ -47,6 +49,8 @@ def library_functions(steps: Iterable[Step]) -> set[str]:
     for step in steps:
         if isinstance(step, LibraryStep):
             found.add(step.function)
+        elif isinstance(step, CollectiveSteps):
+            found |= library_functions(step.parts)
         elif isinstance(step, RepeatedSteps):
             found |= library_functions(step.steps)
         elif isinstance(step, DoubleBufferedSteps):
@@ -59,6 +63,10 @@ def _serialize_step(step: Step) -> tuple[Plain, ...] | None:
     if isinstance(step, CopyStep):
         return ("copy", _serialize_pointer(step.target), _serialize_pointer(step.source),
                 step.nbytes)
+    if isinstance(step, CollectiveSteps):
+        return ("collectives", step.number, serialize_steps(step.parts))
+    if isinstance(step, WaitStep):
+        return ("wait", step.number)
     if isinstance(step, LibraryStep):
         places = [tuple(map(_serialize_pointer, at)) for at in (step.inputs, step.outputs)]
         return ("library", step.function, step.numbers, *places)
@@ -97,6 +105,15 @@ def _step(plain: Plain) -> Step:
         function, numbers, ins, outs = _items(fields, 4)
         return LibraryStep(None, tuple(map(_place, _items(ins))), tuple(map(_place, _items(outs))),
                            _of(str, function), tuple([_of(int, n) for n in _items(numbers)]))
+    if name == "collectives":
+        number, steps = _items(fields, 2)
+        parts = deserialize_steps(steps)
+        collectives = [p for p in parts if isinstance(p, LibraryStep)]
+        if len(collectives) < len(parts):
+            raise ValueError("another step stands among collectives")
+        return CollectiveSteps(_count(number), tuple(collectives))
+    if name == "wait":
+        return WaitStep(_count(*_items(fields, 1)))
     if name == "launch":
         return _launch(fields)
     if name == "rounds":

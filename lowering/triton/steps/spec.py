@@ -19,6 +19,7 @@ from functrans.lowering.schedule.group import FusionNote
 __all__ = [
     "LANES",
     "BufferSide",
+    "CollectiveSteps",
     "CopyStep",
     "DoubleBufferedSteps",
     "GPUProgram",
@@ -28,6 +29,7 @@ __all__ = [
     "Pointer",
     "RepeatedSteps",
     "Step",
+    "WaitStep",
     "launch_key",
     "launches_in",
     "runs_in",
@@ -116,6 +118,21 @@ class LibraryStep(HostStep):
 
 
 @dataclass(frozen=True)
+class CollectiveSteps:
+    """Collectives that are given to the devices' links together, beside the steps that follow."""
+
+    number: int
+    parts: tuple[LibraryStep, ...]
+
+
+@dataclass(frozen=True)
+class WaitStep:
+    """What follows comes after the collectives of a number, and of those before."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class RepeatedSteps:
     """Launches and copies, `count` times."""
 
@@ -145,7 +162,8 @@ class DoubleBufferedSteps:
     ahead: bool
 
 
-Step = Launch | CopyStep | HostStep | RepeatedSteps | DoubleBufferedSteps
+Step = (Launch | CopyStep | HostStep | CollectiveSteps | WaitStep | RepeatedSteps
+        | DoubleBufferedSteps)
 
 
 def runs_in(steps: Iterable[Step], times: int = 1,

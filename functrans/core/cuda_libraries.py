@@ -14,10 +14,11 @@ from functrans import _runtime
 __all__ = ["has_function", "is_there", "loaded"]
 
 NEEDS = {"cufft": (), "cublas": ("cublasLt",), "cusolver": ("nvJitLink", "cublasLt", "cublas",
-                                                            "cusparse")}
+                                                            "cusparse"), "nccl": ()}
 OF_FUNCTIONS = {
     **dict.fromkeys(("potrf", "laswp", "geqrf", "orgqr", "syevd", "gesvdj"), ("cusolver",)),
-    "fft": ("cufft",), "trsm": ("cublas",), "getrf": ("cusolver", "cublas")}
+    "fft": ("cufft",), "trsm": ("cublas",), "getrf": ("cusolver", "cublas"),
+    "collective": ("nccl",)}
 """What the functions of steps need (csrc/cuda)."""
 MAJORS = (14, 13, 12, 11, 10)
 """Of the names of libraries that belong to CUDA 12 and later, the newest first."""
@@ -60,7 +61,7 @@ def _candidates(name: str) -> Iterator[str]:
     for root in _roots():
         for folder in (*sorted(root.glob("cu[0-9]*/lib"), reverse=True), root / name / "lib"):
             yield from map(str, sorted(folder.glob(f"lib{name}.so.*"), reverse=True))
-    yield from (f"lib{name}.so.{major}" for major in MAJORS)
+    yield from (f"lib{name}.so.{major}" for major in ((2,) if name == "nccl" else MAJORS))
     yield f"lib{name}.so"
 
 

@@ -1,0 +1,136 @@
+"""Collectives of a program of a GPU beside its kernels: their order, and the steps that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from functrans.lowering.loops.tensor import Call, Tensor, item_size
+from functrans.lowering.rules.collectives import REDUCTIONS
+from functrans.lowering.schedule.communication import (
+    LINK,
+    CommunicatedStep,
+    Overlap,
+    beside_computation,
+    overlapped_order,
+)
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.group import Step as ScheduledStep
+from functrans.lowering.schedule.show import flops_of
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.joining import changed_by
+from functrans.lowering.triton.kernels.kernel_source import KernelSource, Launches
+from functrans.lowering.triton.libraries.collectives import CollectiveCall
+from functrans.lowering.triton.steps.spec import CollectiveSteps, LibraryStep, Step, WaitStep
+from functrans.primitives.collective import all_gather_p
+
+__all__ = ["Communication", "in_overlapped_order"]
+
+Written = list[KernelSource] | Call
+
+
+def in_overlapped_order(schedule: Schedule, written: Sequence[Written],
+                        accessed: Sequence[Collection[Any]], calls: Mapping[Call, Launches],
+                        target: Target) -> tuple[Schedule, list[Written]]:
+    """A schedule and its launches, in an order in which collectives run beside the kernels."""
+    if not any(isinstance(w, CollectiveCall) for w in written):
+        return schedule, list(written)
+    order = overlapped_order(_described(schedule, written, accessed, calls, target))
+    return (replace(schedule, steps=[schedule.steps[k] for k in order]),
+            [written[k] for k in order])
+
+
+@dataclass(frozen=True, eq=False)
+class Communication:
+    """Which steps of a program are given to the devices' links together, and who waits for them."""
+
+    overlap: Overlap = field(default_factory=lambda: Overlap([], {}))
+    calls: Mapping[int, CollectiveCall] = field(default_factory=dict)
+
+    @staticmethod
+    def of(schedule: Schedule, written: Sequence[Written], accessed: Sequence[Collection[Any]],
+           calls: Mapping[Call, Launches], target: Target) -> Communication:
+        """That of a schedule in its final order."""
+        found = {k: w for k, w in enumerate(written) if isinstance(w, CollectiveCall)}
+        if not found:
+            return Communication()
+        return Communication(beside_computation(
+            _described(schedule, written, accessed, calls, target)), found)
+
+    def touched_while_waiting(self, count: int) -> dict[int, list[Tensor]]:
+        """Of a program of `count` steps, by step the operands and results that are used until then.
+        """
+        found: dict[int, list[Tensor]] = {}
+        begun = 0
+        for k, last in sorted({**self.overlap.waits, count - 1: len(self.overlap.groups) - 1
+                               }.items()):
+            for group in self.overlap.groups[begun:last + 1]:
+                for j in group:
+                    call = self.calls[j]
+                    found.setdefault(max(k, j), []).extend([*call.operands, *call.results])
+            begun = max(begun, last + 1)
+        return found
+
+    def arranged(self, steps: Sequence[Step], begins: Sequence[int]) -> list[Step]:
+        """The steps of a program, of which those of step k of the schedule begin at `begins[k]`."""
+        if not self.calls:
+            return list(steps)
+        found = list(steps[:begins[0]])
+        last_of = {group[-1]: number for number, group in enumerate(self.overlap.groups)}
+        ends = [*begins[1:], len(steps)]
+        for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            if k in self.overlap.waits:
+                found.append(WaitStep(self.overlap.waits[k]))
+            if k not in self.calls:
+                found += steps[begin:end]
+            elif k in last_of:
+                group = self.overlap.groups[last_of[k]]
+                parts = [s for j in group for s in steps[begins[j]:ends[j]]]
+                assert all(isinstance(s, LibraryStep) for s in parts)
+                found.append(CollectiveSteps(last_of[k], tuple(parts)))  # type: ignore[arg-type]
+        return found
+
+    @property
+    def waits_for_all(self) -> list[Step]:
+        """What has to come before a step that may read any result."""
+        return [WaitStep(len(self.overlap.groups) - 1)] if self.calls else []
+
+
+def _described(schedule: Schedule, written: Sequence[Written],
+               accessed: Sequence[Collection[Any]], calls: Mapping[Call, Launches],
+               target: Target) -> list[CommunicatedStep]:
+    return [_step(*step, schedule, calls, target)
+            for step in zip(schedule.steps, written, accessed, strict=True)]
+
+
+def _step(step: ScheduledStep, written: Written, touched: Collection[Any], schedule: Schedule,
+          calls: Mapping[Call, Launches], target: Target) -> CommunicatedStep:
+    changed = list(changed_by(step))
+    if isinstance(written, CollectiveCall):
+        (x,), (out,) = written.operands, written.results
+        nbytes = _nbytes(x)
+        primitive = written.eqn.primitive
+        return CommunicatedStep([x, out], changed, LINK.seconds(max(nbytes, _nbytes(out))), nbytes,
+                                primitive is all_gather_p, primitive in REDUCTIONS)
+    known, rates = target.measured, target.measured.rates
+    flops: Any = flops_of(step, schedule.is_stored)
+    rate = known.all_rate
+    if isinstance(written, Call):
+        launches = calls.get(written)
+        if launches is not None:
+            flops = sum(k.flops or 0 for k in launches.kernels)
+            wide = any(getattr(t, "dtype", "") == "f32" for t in written.operands)
+            rate = rates["tf32" if wide else "bf16"] * target.multiprocessors
+    nbytes = sum(_nbytes(t) for t in touched)
+    amount = flops if isinstance(flops, int) else 0
+    return CommunicatedStep(touched, changed, 1e-9 * max(
+        known.launch, nbytes * known.byte, amount / rate))
+
+
+def _nbytes(t: Any) -> int:
+    nbytes = getattr(t, "nbytes", None)
+    if isinstance(nbytes, int):
+        return nbytes
+    size = getattr(t, "size", 0)
+    return size * item_size(t.dtype) if isinstance(size, int) else 0
