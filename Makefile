@@ -49,9 +49,9 @@ quick: lint
 	$(call PYTEST,.venv-test) $(QUICK)
 
 thorough: .venv-test/.installed .venv-triton36/.installed
-	$(call PYTEST,.venv-test) -m 'thorough and not gpu' --durations=25
+	$(call PYTEST,.venv-test) -m 'thorough and not gpu and not gpus' --durations=25
 	# kernels compile with the oldest Triton, too: it takes more shared memory for some
-	$(call PYTEST,.venv-triton36) -m 'not gpu' $(COMPILING)
+	$(call PYTEST,.venv-triton36) -m 'not gpu and not gpus' $(COMPILING)
 
 # with the profile for slow machines: traced code draws slowly
 coverage: .venv-test/.installed

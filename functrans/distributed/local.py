@@ -84,8 +84,8 @@ def _whole(met: bool) -> None:
 
 
 class ThreadsMember(MeshMember):
-    def __init__(self, crew: _Crew, rank: int) -> None:
-        self.mesh = crew.mesh
+    def __init__(self, crew: _Crew, mesh: Mesh, rank: int) -> None:
+        self.mesh = mesh
         self.rank = rank
         self._crew = crew
         self._groups: dict[tuple[str, ...], ThreadsGroup] = {}
@@ -110,7 +110,7 @@ class _Crew(Crew):
     """Threads and meeting places for one run at a time."""
 
     def __init__(self, mesh: Mesh) -> None:
-        super().__init__(mesh, [ThreadsMember(self, r) for r in range(mesh.size)])
+        super().__init__(mesh, [ThreadsMember(self, mesh, r) for r in range(mesh.size)])
         self.is_broken = False
         self._meetings: dict[tuple[int, ...], Rendezvous] = {}
         self._lock = threading.Lock()

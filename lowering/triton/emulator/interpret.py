@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from triton.runtime.interpreter import InterpretedFunction
@@ -32,6 +33,10 @@ __all__ = ["InterpretedProgram"]
 
 Memory = dict[str, list[Any]]
 """Arrays by the kind of places and their number; the collectives that have `begun`."""
+
+
+_one_kernel: Final = threading.Lock()
+"""Triton's interpreter changes its language while a kernel runs: devices take turns."""
 
 
 class Buffer:
@@ -146,7 +151,7 @@ class InterpretedProgram:
                      for x, kind in zip(step.arguments, step.types, strict=True)]
         kernel = self.modules[step.module][step.kernel][step.grid]
         text = self.program.sources[step.module]
-        with np.errstate(all="ignore"), emulation():
+        with _one_kernel, np.errstate(all="ignore"), emulation():
             for _ in threads(32 * step.warps if "fm.thread_index(" in text else 1):
                 kernel(*arguments)
 
