@@ -9,8 +9,8 @@ efficiency is the time of a step on one GPU by that on two, which have twice the
 two GPUs of 1, 16 and 256 MB on each are a jitted call: one in a row of 50, and one that is waited
 for. Row `apart` is the step on two GPUs without its sums: what they cost.
 
-Each library is measured in processes of its own, one after the other, on the same inputs: the losses
-of the first steps are compared. Writes benchmarks/results/devices-<gpu>.json.
+Each library is measured in processes of its own, one after the other, on the same inputs: the
+losses of the first steps are compared. Writes benchmarks/results/devices-<gpu>.json.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from harness import results_path
 
 HERE = Path(__file__).parent
 LIBRARIES = {"functrans": ["devices_workloads.arrays", "functrans"],
-             "jax": ["devices_workloads.arrays", "jax"], "torch": ["devices_workloads.torch_worker"]}
+             "jax": ["devices_workloads.arrays", "jax"],
+             "torch": ["devices_workloads.torch_worker"]}
 REACH = {"one": 18.0, "data efficiency": 0.97, "sharded efficiency": 0.95,
          "1 MB": 30.0, "16 MB": 100.0, "256 MB": 980.0}
 TITLES = {"one": "one GPU, ms a step", "data": "two GPUs, data parallel, ms a step",

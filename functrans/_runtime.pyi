@@ -251,6 +251,10 @@ class CudaProgram:
     @property
     def host_calls(self) -> int: ...
     @property
+    def only_enqueues(self) -> bool: ...
+    @property
+    def collective_keys(self) -> list[int]: ...
+    @property
     def stats(self) -> CudaStats: ...
 
 class CudaEvent:
@@ -331,7 +335,8 @@ def nccl_connect(
     id: bytes, size: int, members: list[tuple[int, int]], /
 ) -> list[NcclCommunicator]: ...
 def nccl_split(
-    communicators: list[NcclCommunicator], colors: list[int], keys: list[int], /
+    communicators: list[NcclCommunicator], colors: list[int], keys: list[int],
+    most_programs: int = 0, /
 ) -> list[NcclCommunicator]: ...
 def cuda_run_together(
     programs: list[Any], leaves: list[Any], tables: list[Any], /

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import json
 import os
 import sys
@@ -23,22 +24,13 @@ class Library:
 
     def __init__(self, name: str, on_cpus: bool = False) -> None:
         self.name = name
-        if name == "functrans":
-            import functrans as top
-            from functrans import lax
-            from functrans import numpy as xp
-            from functrans.sharding import NamedSharding, PartitionSpec
+        def module(*names: str) -> Any:
+            return importlib.import_module(".".join([name, *names]))
 
-            self.tree = top.tree
-        else:
-            import jax as top
-            from jax import lax
-            from jax import numpy as xp
-            from jax.sharding import NamedSharding, PartitionSpec
-
-            self.tree = top.tree
-        self.top, self.lax, self.xp = top, lax, xp
-        self.sharding, self.spec, self.nn = NamedSharding, PartitionSpec, top.nn
+        top, sharding = module(), module("sharding")
+        self.tree, self.nn = top.tree, top.nn
+        self.top, self.lax, self.xp = top, module("lax"), module("numpy")
+        self.sharding, self.spec = sharding.NamedSharding, sharding.PartitionSpec
         if on_cpus and name == "functrans":
             top.config.cpu_devices(2)
         self.gpus = top.devices("cpu" if on_cpus else "gpu")

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <set>
 
 namespace functrans::cuda {
 
@@ -517,12 +518,36 @@ PyObject* program_only_enqueues(PyObject* object, void*) {
   return PyBool_FromLong(reinterpret_cast<CudaProgramObject*>(object)->program->only_enqueues);
 }
 
+// Of steps on the links beside others, and of those in order.
+void collect_keys(const std::vector<Step>& steps, std::set<std::int64_t>& keys) {
+  for (const Step& step : steps) {
+    for (const CollectivePart& one : step.collectives) keys.insert(one.numbers.key);
+    if (step.function != nullptr && std::strcmp(step.function->name, "collective") == 0) {
+      keys.insert(step.numbers[1]);
+    }
+    for (const std::vector<Step>& part : step.parts) collect_keys(part, keys);
+  }
+}
+
+PyObject* program_collective_keys(PyObject* object, void*) {
+  std::set<std::int64_t> keys;
+  collect_keys(reinterpret_cast<CudaProgramObject*>(object)->program->steps, keys);
+  Ref list(PyList_New(0));
+  for (std::int64_t key : keys) {
+    Ref number(PyLong_FromLongLong(key));
+    if (!list || !number || PyList_Append(list.get(), number.get()) < 0) return nullptr;
+  }
+  return list ? list.release() : nullptr;
+}
+
 PyGetSetDef program_getset[] = {
     {"device", program_device, nullptr, "The number of its device.", nullptr},
     {"host_calls", program_host_calls, nullptr, "How many of its steps the host computes.",
      nullptr},
     {"only_enqueues", program_only_enqueues, nullptr,
      "Whether a call waits neither for the device nor for Python.", nullptr},
+    {"collective_keys", program_collective_keys, nullptr,
+     "The numbers of the groups of its collectives, in order.", nullptr},
     {"stats", program_stats, nullptr, "How often kernels and graphs were launched.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -3,6 +3,7 @@
 #include "collective_reduction.h"
 #include "collective_step.h"
 
+#include <climits>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -21,7 +22,7 @@ enum NcclOp : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3 };
 #define FT_NCCL_FUNCTIONS(X)                                                                     \
   X(unique_id, "ncclGetUniqueId", (NcclId*))                                                     \
   X(init_rank, "ncclCommInitRank", (NcclComm*, int, NcclId, int))                                \
-  X(split, "ncclCommSplit", (NcclComm, int, int, NcclComm*, void*))                              \
+  X(split, "ncclCommSplit", (NcclComm, int, int, NcclComm*, NcclConfig*))                              \
   X(rank, "ncclCommUserRank", (NcclComm, int*))                                                  \
   X(size, "ncclCommCount", (NcclComm, int*))                                                     \
   X(abort, "ncclCommAbort", (NcclComm))                                                          \
@@ -36,6 +37,16 @@ enum NcclOp : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3 };
     (const void*, void*, std::size_t, int, int, NcclComm, CUstream))                             \
   X(send, "ncclSend", (const void*, std::size_t, int, int, NcclComm, CUstream))                  \
   X(receive, "ncclRecv", (void*, std::size_t, int, int, NcclComm, CUstream))
+
+// As of NCCL 2.18; newer ones take it.
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21801;
+  int blocking = INT_MIN, cluster = INT_MIN, least_programs = INT_MIN, most_programs = INT_MIN;
+  const char* net = nullptr;
+  int share = INT_MIN;
+};
 
 struct Nccl {
 #define X(name, symbol, parameters) int(*name) parameters = nullptr;
@@ -186,6 +197,7 @@ const Communicator& member_of(std::int64_t key, const Device& device) {
     const Group& group = here.entries[k];
     if (group.key == key && group.communicator != nullptr) return *group.communicator;
   }
+  if (key >= kBeside) return member_of(key - kBeside, device);
   throw Failure{Cause::library, kSuccess, "a collective",
                 "a program of several GPUs ran outside of the run of its mesh", device.ordinal, 0};
 }
@@ -267,12 +279,14 @@ std::vector<Communicator*> connect_members(const NcclId& id, int size,
 
 std::vector<Communicator*> split_members(const std::vector<Communicator*>& members,
                                          const std::vector<int>& colors,
-                                         const std::vector<int>& keys) {
+                                         const std::vector<int>& keys, int most_programs) {
+  NcclConfig config;
+  if (most_programs > 0) config.most_programs = most_programs;
   std::vector<NcclComm> handles(members.size());
   NcclGroup group(-1);
   for (std::size_t k = 0; k < members.size(); ++k) {
     const Current current(*members[k]->device);
-    FT_NCCL(split(members[k]->handle, colors[k], keys[k], &handles[k], nullptr),
+    FT_NCCL(split(members[k]->handle, colors[k], keys[k], &handles[k], most_programs > 0 ? &config : nullptr),
             members[k]->device->ordinal);
   }
   group.end();

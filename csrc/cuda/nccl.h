@@ -35,6 +35,9 @@ struct CollectiveCall {
   CUdeviceptr in, out;
 };
 
+// Added to the key of a group: the members of it that take few programs.
+constexpr std::int64_t kBeside = std::int64_t{1} << 32;
+
 // Gives collectives of the groups of this thread to a stream, as one launch where NCCL joins them.
 // The context of the device is current. Throws Failure.
 void give_collectives(const Device& device, const std::vector<CollectiveCall>& calls,
@@ -50,10 +53,11 @@ NcclId new_nccl_id();
 // Communicators of those members of a new group of `size` that this process has, with their ranks.
 std::vector<Communicator*> connect_members(const NcclId& id, int size,
                                            const std::vector<std::pair<int, int>>& members);
-// Those of the parts of a group: members of one color are a new group, in the order of the keys.
+// Those of the parts of a group: members of one color are a new group, in the order of the keys,
+// whose collectives take at most so many programs of each GPU; 0: as many as NCCL likes.
 std::vector<Communicator*> split_members(const std::vector<Communicator*>& members,
                                          const std::vector<int>& colors,
-                                         const std::vector<int>& keys);
+                                         const std::vector<int>& keys, int most_programs);
 // What waits in a collective of the group on this device goes on with results of no meaning, and
 // the group is of no more use. Does not wait.
 void abort_member(Communicator& member) noexcept;

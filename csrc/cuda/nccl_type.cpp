@@ -88,11 +88,12 @@ PyObject* connect(PyObject*, PyObject* args) {
   });
 }
 
-// nccl_split([communicator], [color], [key])
+// nccl_split([communicator], [color], [key], most_programs=0)
 PyObject* split(PyObject*, PyObject* args) {
   PyObject *list, *colors, *keys;
-  if (!PyArg_ParseTuple(args, "O!O!O!:nccl_split", &PyList_Type, &list, &PyList_Type, &colors,
-                        &PyList_Type, &keys)) {
+  int most_programs = 0;
+  if (!PyArg_ParseTuple(args, "O!O!O!|i:nccl_split", &PyList_Type, &list, &PyList_Type, &colors,
+                        &PyList_Type, &keys, &most_programs)) {
     return nullptr;
   }
   std::vector<Communicator*> members;
@@ -117,7 +118,7 @@ PyObject* split(PyObject*, PyObject* args) {
     std::vector<Communicator*> made;
     {
       const Unlocked unlocked;
-      made = split_members(members, of_color, of_key);
+      made = split_members(members, of_color, of_key, most_programs);
     }
     return wrapped(made);
   });
@@ -184,7 +185,7 @@ PyMethodDef functions[] = {
     {"nccl_connect", connect, METH_VARARGS,
      "nccl_connect(id, size, [(rank, device)]): NcclCommunicators of members of this process."},
     {"nccl_split", split, METH_VARARGS,
-     "nccl_split([communicator], [color], [key]): those of the parts of a group."},
+     "nccl_split([communicator], [color], [key], most_programs=0): those of the parts of a group."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -33,7 +33,8 @@ from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
 from functrans.distributed.crews import Crew, run_on_crew
 
-__all__ = ["Broadcast", "NcclConnection", "NcclEngine", "NcclGroup"]
+__all__ = ["FEW_PROGRAMS", "PROGRAMS_BESIDE", "Broadcast", "NcclConnection", "NcclEngine",
+           "NcclGroup"]
 
 R = TypeVar("R")
 Broadcast = Callable[[bytes, int], bytes]
@@ -43,6 +44,11 @@ Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "perm
 KINDS: Final[dict[Kind, int]] = {"all_reduce": 0, "all_gather": 1, "reduce_scatter": 2,
                                  "all_to_all": 3, "permute": 4, "broadcast": 5}
 BYTES: Final = TYPES[np.dtype(np.uint8)]
+PROGRAMS_BESIDE: Final = 4
+"""Multiprocessors that collectives beside kernels take: products of 128 tiles have one each of the
+132 of an H100 then."""
+FEW_PROGRAMS: Final = 1 << 32
+"""Added to the number of a group: its members that take no more (csrc/cuda/nccl.h)."""
 NOT_ADDED: Final = frozenset(("int16", "uint16"))
 """Dtypes with a number that NCCL has no reductions of."""
 
@@ -168,7 +174,8 @@ class NcclConnection(Connection):
         self.mesh = mesh
         self._broadcast = broadcast
         self._communicators: dict[tuple[int, ...], dict[int, NcclCommunicator]] = {}
-        self._by_axes: dict[tuple[str, ...], dict[int, NcclCommunicator]] = {}
+        self._by_axes: dict[tuple[tuple[str, ...], bool], dict[int, NcclCommunicator]] = {}
+        self._others: list[NcclCommunicator] = []
         self._tables: dict[tuple[int, ...], list[Any]] = {}
         self._crew: _NcclCrew | None = None
         self._making = threading.RLock()
@@ -177,10 +184,14 @@ class NcclConnection(Connection):
     def run(self, program: Callable[[MeshMember], R]) -> list[R]:
         self._refuse_within_a_run()
         with _one_at_a_time:
-            crew, self._crew = self._crew or _NcclCrew(self), None
-            found = run_on_crew(crew, program)
-            self._crew = crew
-        return found.outcome()
+            crew = self._crew
+            if crew is None:
+                crew = self._crew = _NcclCrew(self)
+            try:
+                return run_on_crew(crew, program).outcome()
+            except BaseException:
+                self._crew = None  # members know the communicators that were given up
+                raise
 
     def run_compiled(self, programs: Sequence[Any], arguments: Sequence[Sequence[Any]],
                      axes: Mapping[int, tuple[str, ...]]) -> list[list[Any]] | None:
@@ -188,31 +199,47 @@ class NcclConnection(Connection):
             return None
         self._refuse_within_a_run()
         with _one_at_a_time:
-            key = tuple(axes)
-            tables = self._tables.get(key)
+            keys = tuple(programs[0].collective_keys)
+            tables = self._tables.get(keys)
             if tables is None:
-                members = [NcclMember(self, r) for r in self.mesh.local_ranks]
-                tables = self._tables[key] = [
-                    _runtime.group_table([(k, *m.step_group(a)) for k, a in axes.items()])
-                    for m in members]
+                tables = self._tables[keys] = self._tables_of(keys, axes)
             try:
                 return _runtime.cuda_run_together(list(programs), list(arguments), tables)
             except BaseException:
                 self.give_up()
                 raise
 
-    def communicators(self, axes: tuple[str, ...]) -> dict[int, NcclCommunicator]:
+    def _tables_of(self, keys: Sequence[int], axes: Mapping[int, tuple[str, ...]]) -> list[Any]:
+        """For each device of this process the groups that programs know by these numbers."""
+        groups = {k: self.communicators(axes[k % FEW_PROGRAMS], k >= FEW_PROGRAMS) for k in keys}
+        return [_runtime.group_table([(k, of[r], of[r].rank, of[r].size)
+                                      for k, of in groups.items()])
+                for r in self.mesh.local_ranks]
+
+    def communicators(self, axes: tuple[str, ...],
+                      few_programs: bool = False) -> dict[int, NcclCommunicator]:
         """By rank, those of the members of this process of the groups along some axes.
 
         Made when they are first asked for: all processes do that in the same order.
         """
-        found = self._by_axes.get(axes)
+        key = (axes, few_programs)
+        found = self._by_axes.get(key)
         if found is None:
             with self._making:
-                found = self._by_axes.get(axes)
+                found = self._by_axes.get(key)
                 if found is None:
-                    found = self._by_axes[axes] = self._groups_along(axes)
+                    found = self._narrow(self.communicators(axes)) if few_programs \
+                        else self._groups_along(axes)
+                    self._by_axes[key] = found
         return found
+
+    def _narrow(self, groups: Mapping[int, NcclCommunicator]) -> dict[int, NcclCommunicator]:
+        """The same groups, whose collectives leave most multiprocessors to kernels."""
+        local = self.mesh.local_ranks
+        made = _runtime.nccl_split([groups[r] for r in local], [0] * len(local),
+                                   [groups[r].rank for r in local], PROGRAMS_BESIDE)
+        self._others += made
+        return dict(zip(local, made, strict=True))
 
     def _groups_along(self, axes: tuple[str, ...]) -> dict[int, NcclCommunicator]:
         mesh = self.mesh
@@ -251,14 +278,16 @@ class NcclConnection(Connection):
     def give_up(self) -> None:
         """A program failed: those that wait for it go on, and later runs connect anew."""
         with self._making:
-            given_up = [c for of in self._communicators.values() for c in of.values()]
+            given_up = [*self._others, *[c for of in self._communicators.values()
+                                         for c in of.values()]]
             self.forget()
         for communicator in given_up:
             communicator.abort()
 
     def forget(self) -> None:
         """Begin anew with the next run."""
-        self._communicators, self._by_axes, self._tables, self._crew = {}, {}, {}, None
+        self._communicators, self._by_axes, self._others = {}, {}, []
+        self._tables, self._crew = {}, None
 
     def _refuse_within_a_run(self) -> None:
         outer = acting_member()

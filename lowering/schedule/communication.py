@@ -9,12 +9,13 @@ begins so early that it is there when it is needed, and not earlier: one layer a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LINK", "CollectiveTimes", "CommunicatedStep", "Overlap", "beside_computation",
-           "overlapped_order"]
+__all__ = ["ALONE", "BESIDE", "CollectiveTimes", "CommunicatedStep", "Overlap",
+           "beside_computation", "overlapped_order"]
 
 SMALL: Final = 1 << 20
 """Bytes below which a reduction is given with others: it takes as long as one of no bytes."""
@@ -26,33 +27,35 @@ AHEAD: Final = 1.5
 
 @dataclass(frozen=True)
 class CollectiveTimes:
-    """What collectives take, in seconds: between two GPUs by NVLink, from their published rates.
+    """What collectives take, in seconds, by the bytes that each device sends."""
 
-    An all-reduce of 256 MB takes 984 us between two H200, one of 1 MB some 20.
-    """
-
-    latency: float = 15e-6
-    byte: float = 1 / 270e9
+    latency: float
+    byte: float
 
     def seconds(self, nbytes: int) -> float:
         return self.latency + nbytes * self.byte
 
 
-LINK: Final = CollectiveTimes()
+ALONE: Final = CollectiveTimes(20e-6, 1 / 280e9)
+"""Between two H100 by NVLink: sums of 1 MB take 33 us, of 16 MB 82, of 256 MB 903."""
+BESIDE: Final = CollectiveTimes(20e-6, 1 / 70e9)
+"""The same with the few programs that leave the other multiprocessors to kernels: an estimate."""
 
 
 @dataclass(frozen=True)
 class CommunicatedStep:
     """What a step touches, what of it it writes, and how long it takes, by estimate.
 
-    `nbytes` are those of the operand of a collective, None of other steps; one that `gathers` has a
-    larger result, and several that are `reductions` may be given together.
+    `nbytes` are those of the operand of a collective, None of other steps, and `sent` those that
+    each device sends; its time is that beside kernels. One that `gathers` has a larger result, and
+    several that are `reductions` may be given together.
     """
 
     touched: Collection[object]
     written: Collection[object]
     seconds: float = 0.0
     nbytes: int | None = None
+    sent: int = 0
     gathers: bool = False
     reduces: bool = False
 
@@ -99,39 +102,41 @@ def overlapped_order(steps: Sequence[CommunicatedStep]) -> list[int]:
 
 def _early_collectives(steps: Sequence[CommunicatedStep],
                        before: Sequence[set[int]]) -> list[int]:
-    """Collectives as soon as their operands are there, or as early as they have to begin."""
-    needed: dict[int, int] = {}  # the first step that comes after each
-    for k, earlier in enumerate(before):
-        for j in earlier:
-            needed.setdefault(j, k)
-    after: dict[int, list[int]] = {}  # behind which step each collective begins
-    ahead: list[int] = []
+    """Collectives as soon as their operands are there, or as late as they may begin.
+
+    What only computes the operand of a gathering comes with it.
+    """
+    behind = {k: k for k, step in enumerate(steps) if not step.is_collective}
+    brought: dict[int, int] = {}  # the step behind which what does not keep its place comes
+    latest = _latest_beginnings(steps, before)
     for k, step in enumerate(steps):
         if not step.is_collective:
             continue
-        earliest = max(before[k], default=-1)
-        if step.gathers:
-            place, left = needed.get(k, len(steps)), AHEAD * step.seconds
-            while place > earliest + 1 and left > 0:
-                place -= 1
-                left -= 0 if steps[place].is_collective else steps[place].seconds
-            earliest = max(earliest, min(place, k) - 1)
-        if earliest < 0:
-            ahead.append(k)
-        else:
-            after.setdefault(earliest, []).append(k)
-    found: list[int] = []
+        if k in latest:
+            for j in before[k]:
+                if j in behind and j >= latest[k] and j not in brought \
+                        and all(i < latest[k] for i in before[j]):
+                    brought[j] = max([latest[k] - 1, *[brought.get(i, i) for i in before[j]]])
+        first = max([brought.get(j, j) for j in before[k]], default=-1)
+        brought[k] = max(first, latest.get(k, 0) - 1)
+    return sorted(range(len(steps)), key=lambda k: (brought.get(k, k), k in brought, k))
 
-    def emit(k: int) -> None:
-        found.append(k)
-        for later in after.get(k, ()):
-            emit(later)
 
-    for k in ahead:
-        emit(k)
+def _latest_beginnings(steps: Sequence[CommunicatedStep],
+                       before: Sequence[set[int]]) -> dict[int, int]:
+    """Before which step each gathering begins so that it is there when it is needed."""
+    needed: dict[int, int] = {}
+    begins = [0.0]
     for k, step in enumerate(steps):
-        if not step.is_collective:
-            emit(k)
+        begins.append(begins[-1] + (0.0 if step.is_collective else step.seconds))
+        for j in before[k]:
+            needed.setdefault(j, k)
+    found: dict[int, int] = {}
+    free = begins[-1]  # the links, from then on
+    gatherings = [k for k, step in enumerate(steps) if step.gathers]
+    for k in sorted(gatherings, key=lambda k: needed.get(k, len(steps)), reverse=True):
+        free = min(free, begins[needed.get(k, len(steps))]) - AHEAD * steps[k].seconds
+        found[k] = max(0, bisect_right(begins, free) - 1)
     return found
 
 
@@ -152,7 +157,8 @@ def _late_consumers(steps: Sequence[CommunicatedStep], before: Sequence[set[int]
         found.append(k)
         done.add(k)
         if steps[k].is_collective:
-            links = over[k] = max(links, now) + steps[k].seconds
+            links = max(links, now) + steps[k].seconds
+            over[k] = now if steps[k].gathers else links  # it began early enough
         else:
             now = max([now, *[over[j] for j in before[k] if j in over]]) + steps[k].seconds
 
@@ -185,6 +191,10 @@ class Overlap:
 
     groups: list[list[int]]
     waits: dict[int, int]
+    beside: frozenset[int] = frozenset()
+    """Groups that take few multiprocessors, since what is computed meanwhile takes longer."""
+    under_way: frozenset[int] = frozenset()
+    """Steps that have such a group beside them, by estimate."""
 
 
 def beside_computation(steps: Sequence[CommunicatedStep]) -> Overlap:
@@ -222,4 +232,31 @@ def beside_computation(steps: Sequence[CommunicatedStep]) -> Overlap:
         if last > waited:
             waits[k] = waited = last
     flush()
-    return Overlap(groups, waits)
+    return Overlap(groups, waits, *_hidden(steps, groups, waits))
+
+
+def _hidden(steps: Sequence[CommunicatedStep], groups: Sequence[Sequence[int]],
+            waits: Mapping[int, int]) -> tuple[frozenset[int], frozenset[int]]:
+    """Which groups are over before they are needed though they are slow, and the steps beside them.
+    """
+    begins = [0.0]
+    for step in steps:
+        begins.append(begins[-1] + (0.0 if step.is_collective else step.seconds))
+    needed = dict.fromkeys(range(len(groups)), begins[-1])
+    for k, last in sorted(waits.items(), reverse=True):
+        needed |= dict.fromkeys(range(last + 1), begins[k])
+    links = 0.0
+    beside: set[int] = set()
+    busy: list[tuple[float, float]] = []
+    for number, group in enumerate(groups):
+        sent = sum(steps[k].sent for k in group)
+        start = max(links, begins[group[-1]])
+        links = start + BESIDE.seconds(sent)
+        if links <= needed[number]:
+            beside.add(number)
+            busy.append((start, links))
+        else:
+            links = start + ALONE.seconds(sent)
+    return frozenset(beside), frozenset(
+        k for k, step in enumerate(steps) if not step.is_collective
+        and any(start < begins[k + 1] and begins[k] < end for start, end in busy))

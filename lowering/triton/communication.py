@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from functrans.distributed.gpus import FEW_PROGRAMS, PROGRAMS_BESIDE
 from functrans.lowering.loops.tensor import Call, Tensor, item_size
 from functrans.lowering.rules.collectives import REDUCTIONS
 from functrans.lowering.schedule.communication import (
-    LINK,
+    BESIDE,
     CommunicatedStep,
     Overlap,
     beside_computation,
@@ -22,7 +23,13 @@ from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.joining import changed_by
 from functrans.lowering.triton.kernels.kernel_source import KernelSource, Launches
 from functrans.lowering.triton.libraries.collectives import CollectiveCall
-from functrans.lowering.triton.steps.spec import CollectiveSteps, LibraryStep, Step, WaitStep
+from functrans.lowering.triton.steps.spec import (
+    CollectiveSteps,
+    Launch,
+    LibraryStep,
+    Step,
+    WaitStep,
+)
 from functrans.primitives.collective import all_gather_p
 
 __all__ = ["Communication", "in_overlapped_order"]
@@ -83,18 +90,39 @@ class Communication:
             if k in self.overlap.waits:
                 found.append(WaitStep(self.overlap.waits[k]))
             if k not in self.calls:
-                found += steps[begin:end]
+                found += map(_leaving_room, steps[begin:end]) \
+                    if k in self.overlap.under_way else steps[begin:end]
             elif k in last_of:
                 group = self.overlap.groups[last_of[k]]
-                parts = [s for j in group for s in steps[begins[j]:ends[j]]]
-                assert all(isinstance(s, LibraryStep) for s in parts)
-                found.append(CollectiveSteps(last_of[k], tuple(parts)))  # type: ignore[arg-type]
+                parts = [s for j in group for s in steps[begins[j]:ends[j]]
+                         if isinstance(s, LibraryStep)]
+                if last_of[k] in self.overlap.beside:
+                    parts = list(map(_with_few_programs, parts))
+                found.append(CollectiveSteps(last_of[k], tuple(parts)))
         return found
 
     @property
     def waits_for_all(self) -> list[Step]:
         """What has to come before a step that may read any result."""
         return [WaitStep(len(self.overlap.groups) - 1)] if self.calls else []
+
+
+def _with_few_programs(step: LibraryStep) -> LibraryStep:
+    kind, key, *rest = step.numbers
+    return replace(step, numbers=(kind, key + FEW_PROGRAMS, *rest))
+
+
+def _leaving_room(step: Step) -> Step:
+    """A launch without the programs that would wait for the multiprocessors of a collective.
+
+    Programs that walk over tiles are as many as there are places for: one that has none begins when
+    another is through, so that the kernel takes twice as long.
+    """
+    if not isinstance(step, Launch) or not step.walkers:
+        return step
+    first, *rest = step.grid
+    fewer = first - step.walkers * PROGRAMS_BESIDE
+    return replace(step, grid=(fewer, *rest)) if fewer > 0 else step
 
 
 def _described(schedule: Schedule, written: Sequence[Written],
@@ -111,7 +139,9 @@ def _step(step: ScheduledStep, written: Written, touched: Collection[Any], sched
         (x,), (out,) = written.operands, written.results
         nbytes = _nbytes(x)
         primitive = written.eqn.primitive
-        return CommunicatedStep([x, out], changed, LINK.seconds(max(nbytes, _nbytes(out))), nbytes,
+        # a sum takes twice what its operand or its result takes, where that is divided
+        sent = max(nbytes, _nbytes(out)) // (1 if nbytes == _nbytes(out) else 2)
+        return CommunicatedStep([x, out], changed, BESIDE.seconds(sent), nbytes, sent,
                                 primitive is all_gather_p, primitive in REDUCTIONS)
     known, rates = target.measured, target.measured.rates
     flops: Any = flops_of(step, schedule.is_stored)

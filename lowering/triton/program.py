@@ -590,7 +590,8 @@ class _TritonProgramWriter:
         return Launch(1 + templates.index(kernel.text), kernel.name, kernel.grid, arguments,
                       tuple([x.type for x in kernel.arguments]),
                       tuple([x.divisible and x.name not in unaligned for x in kernel.arguments]),
-                      kernel.warps, kernel.stages, kernel.fuses, moved=moved)
+                      kernel.warps, kernel.stages, kernel.fuses, moved=moved,
+                      walkers=kernel.walkers)
 
     def _begins_in_place(self, t: ScatterTensor) -> bool:
         """Whether the old value of an update is where the new one is: by the runtime, of inputs.

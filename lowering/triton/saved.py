@@ -30,7 +30,7 @@ from functrans.lowering.triton.steps.spec import GPUProgram
 
 __all__ = ["SavedProgram"]
 
-STEPS_FORMAT: Final = "triton 3"
+STEPS_FORMAT: Final = "triton 4"
 SCHEMA: Final = {"sources": [str], "steps": tuple, "constants": [str], "arena": int,
                  "given": dict, "specialized": str, "tickets": int}
 SHOWN: Final = frozenset({"host_steps", "progress", "internal_frames", "disable_jit"})

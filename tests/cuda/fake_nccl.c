@@ -32,6 +32,7 @@ typedef struct { int count; call calls[CALLS]; } batch;
 /* what tests read and set */
 int fake_nccl_launches = 0, fake_nccl_calls = 0, fake_nccl_most_together = 0, fake_nccl_aborts = 0;
 int fake_nccl_fail = 0; /* the next call gives this status */
+int fake_nccl_most_programs = 0;
 
 static group groups[64];
 static int group_count = 0, ids = 0;
@@ -170,8 +171,10 @@ API int ncclCommInitRank(comm **c, int size, unique_id id, int rank) {
   *c = joined(g, rank, fake_current_device());
   return 0;
 }
-API int ncclCommSplit(comm *c, int color, int key, comm **out, void *config) {
-  (void)config;
+typedef struct { size_t size; unsigned magic, version; int blocking, cluster, least, most; } config;
+API int ncclCommSplit(comm *c, int color, int key, comm **out, const config *given) {
+  if (given && given->magic != 0xcafebeef) return 4;
+  fake_nccl_most_programs = given ? given->most : 0;
   splits[split_count].c = c;
   splits[split_count].color = color;
   splits[split_count].key = key;
@@ -187,7 +190,7 @@ API int ncclGroupEnd(void) {
   for (int i = 0; i < split_count; i++) { /* members of one color, by their keys */
     int size = 0, rank = 0, first = i;
     for (int j = 0; j < split_count; j++) {
-      if (splits[j].color != splits[i].color) continue;
+      if (splits[j].color != splits[i].color || splits[j].c->g != splits[i].c->g) continue;
       size++;
       rank += splits[j].key < splits[i].key;
       if (j < first) first = j;

@@ -285,3 +285,56 @@ def test_a_callback_that_exchanges_the_id(on_gpus):
         found, = NcclEngine(broadcast).connect(mesh).run(lambda m: m.group(("a",)))
         assert (found.index, found.size, told) == (0, 2, [(128, 0)])
         """)
+
+
+def test_jitted_programs_of_collectives(on_gpus):
+    on_gpus("""
+        from functrans import lax
+        mesh = mesh_of(2)
+        x = np.arange(8, dtype=np.float32)
+        y = ft.device_put(x, NamedSharding(mesh, P("a")))
+        f = ft.jit(ft.shard_map(lambda x: (lax.psum(x, "a"), lax.ppermute(x, "a", [(0, 1)])), mesh,
+                                P("a"), (P(), P("a"))))
+        for _ in range(4):
+            total, moved = f(y)
+            assert np.array_equal(np.asarray(total), x[:4] + x[4:])
+            assert np.array_equal(np.asarray(moved), np.r_[np.zeros(4), x[:4]])
+            assert [s.data.device for s in moved.addressable_shards] == ft.devices("gpu")
+        assert fake.fake_graph_launches > 0
+
+        fails = []
+        def callback(x):
+            if fails:
+                raise ValueError("no luck")
+            return np.asarray(x) * 2
+        def g(x):
+            z = ft.pure_callback(callback, ft.ShapeDtypeStruct((4,), "float32"), lax.psum(x, "a"))
+            return lax.psum(z, "a")
+        g = ft.jit(ft.shard_map(g, mesh, P("a"), P(), check_vma=False))
+        for _ in range(2):
+            assert np.array_equal(np.asarray(g(y)), 4 * (x[:4] + x[4:]))
+        fails.append(1)
+        with raises(Exception) as error:
+            g(y)
+        assert "no luck" in str(error)
+        fails.clear()
+        for _ in range(2):
+            assert np.array_equal(np.asarray(g(y)), 4 * (x[:4] + x[4:]))
+            assert np.array_equal(np.asarray(f(y)[0]), x[:4] + x[4:])
+        """)
+
+
+def test_collectives_beside_kernels_take_few_programs(on_gpus):
+    on_gpus("""
+        from functrans.distributed.gpus import FEW_PROGRAMS, PROGRAMS_BESIDE
+        few = lambda n: (0, key_of(("a",)) + FEW_PROGRAMS, 0, F32, n)
+        def made(rank):
+            part = (few(8), ("input", 0, 0), ("output", 0, 0))
+            return rt.CudaProgram([], [("collective", 0, [part])], [spec(8)], [spec(8)], [], 0,
+                                  rank)
+        mesh, both = mesh_of(2), [made(r) for r in range(2)]
+        assert both[0].collective_keys == [key_of(("a",)) + FEW_PROGRAMS]
+        for outs in run(mesh, both, [[on(r, np.full(8, r + 1))] for r in range(2)], [("a",)]):
+            assert np.array_equal(outs[0], np.full(8, 3))
+        assert read("most_programs") == PROGRAMS_BESIDE
+        """)

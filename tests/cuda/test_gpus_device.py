@@ -1,4 +1,4 @@
-"""On two GPUs or more: collectives, programs in parts, overlap, failures, a process for each GPU."""
+"""On two GPUs: collectives, programs in parts, overlap, failures, a process for each GPU."""
 
 import subprocess
 import sys

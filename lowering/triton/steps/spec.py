@@ -80,6 +80,8 @@ class Launch:
     equations: tuple[Equation, ...] = field(default=(), compare=False)
     flops: int = field(default=0, compare=False)
     moved: int = field(default=0, compare=False)
+    walkers: int = field(default=0, compare=False)
+    """Programs of each multiprocessor, where they walk over the work: then there may be fewer."""
 
 
 def launch_key(step: Launch) -> tuple[Any, ...]:

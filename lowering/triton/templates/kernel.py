@@ -84,6 +84,8 @@ class TemplateKernel:
     fuses: bool = True
     flops: int | None = None
     arrivals: int = 0
+    walkers: int = 0
+    """Programs of each multiprocessor, where they walk over all tiles; 0 of others."""
 
     @property
     def signature(self) -> dict[str, str]:

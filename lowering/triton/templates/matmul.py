@@ -282,7 +282,9 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     text = expand(FRAME, name, arguments, constants, blocks)
     made = [*before.kernels, TemplateKernel(name, text, arguments, (grid, 1, 1), config.warps,
                                             config.stages, workspace,
-                                            arrivals=tiles * config.last_combines)]
+                                            arrivals=tiles * config.last_combines,
+                                            walkers=int(grid == target.multiprocessors
+                                                        and config.persistent))]
     if config.splits > 1 and not config.last_combines:
         made.append(_combine(p, config, f"{name}_combine", constants, blocks, sizes + batch,
                              workspace, target, any_size))
