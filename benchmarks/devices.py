@@ -16,11 +16,14 @@ losses of the first steps are compared. Writes benchmarks/results/devices-<gpu>.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
+import os
+import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +46,24 @@ def measured(library: str, args: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, "-m", *LIBRARIES[library], "--rows", args.rows,
                *["--small"] * args.small]
     found: dict[str, Any] = {}
-    process = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True,
+                               start_new_session=True)
     assert process.stdout is not None
-    ends = time.monotonic() + args.limit
+
+    def end() -> None:  # with the processes that it started
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(args.limit, end)
+    timer.start()
     try:
         for line in process.stdout:
             if line.startswith("{"):
                 row = json.loads(line)
                 found[row.pop("row")] = row
-            if time.monotonic() > ends:
-                break
     finally:
-        process.terminate()
+        timer.cancel()
+        end()
         process.wait()
     return found
 

@@ -32,7 +32,7 @@ from functrans.lowering.triton.steps.spec import (
 )
 from functrans.primitives.collective import all_gather_p
 
-__all__ = ["Communication", "in_overlapped_order"]
+__all__ = ["Communication", "in_overlapped_order", "target_beside_collectives"]
 
 Written = list[KernelSource] | Call
 
@@ -46,6 +46,16 @@ def in_overlapped_order(schedule: Schedule, written: Sequence[Written],
     order = overlapped_order(_described(schedule, written, accessed, calls, target))
     return (replace(schedule, steps=[schedule.steps[k] for k in order]),
             [written[k] for k in order])
+
+
+def target_beside_collectives(schedule: Schedule, target: Target) -> Target:
+    """The target of kernels that have as many programs as there are places for.
+
+    Collectives beside them take some of these: a program that has none would wait for the others.
+    """
+    if not any(isinstance(step, CollectiveCall) for step in schedule.steps):
+        return target
+    return replace(target, multiprocessors=max(1, target.multiprocessors - PROGRAMS_BESIDE))
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,11 @@ from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.show import domain_text, equations_of_steps, flops_of, moved_bytes
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.communication import Communication, in_overlapped_order
+from functrans.lowering.triton.communication import (
+    Communication,
+    in_overlapped_order,
+    target_beside_collectives,
+)
 from functrans.lowering.triton.joining import join_small_kernels
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.kernel import write_kernel
@@ -283,7 +287,8 @@ class _TritonProgramWriter:
         for k, result in enumerate(graph.outputs):
             self.where.setdefault(result, Pointer("output", k))
         any_size = self.shared.any_size
-        options = Options(any_size, not self.shared.is_phase, self._never_written(), self.target)
+        options = Options(any_size, not self.shared.is_phase, self._never_written(),
+                          target_beside_collectives(self.schedule, self.target))
         written = [self._kernel(s, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         for step in self.schedule.steps:
