@@ -134,11 +134,9 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
         return compile_without_float0(backend.compile, jaxpr, donated, require_inplace)
 
 
-def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes],
-                    donated: frozenset[int] = frozenset()) -> Executable:
+def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh,
+                    in_dims: Sequence[DimAxes]) -> Executable:
     """The program of a mesh of devices, for arguments whose axes are divided as `in_dims` say.
-
-    Parts of arguments that are `donated` may become those of results.
 
     What it runs takes Arrays, and gives Arrays in shards. Raises DefectError where a compiler
     fails.
@@ -146,8 +144,7 @@ def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequenc
     from functrans.lowering.spmd.executable import compile_for_mesh  # noqa: PLC0415  who has one
 
     return compile_for_mesh(jaxpr, mesh, in_dims,
-                            lambda parts: compile_for(backend, parts, frozenset(
-                                len(mesh.axis_names) + k for k in donated), False))
+                            lambda parts: compile_for(backend, parts, frozenset(), False))
 
 
 def inspect_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]

@@ -34,11 +34,13 @@ from functrans.core.source import user_source
 from functrans.distributed.crews import Crew, run_on_crew
 
 __all__ = ["FEW_PROGRAMS", "PROGRAMS_BESIDE", "Broadcast", "NcclConnection", "NcclEngine",
-           "NcclGroup"]
+           "NcclGroup", "OnFailure"]
 
 R = TypeVar("R")
-Broadcast = Callable[[bytes, int], bytes]
-"""What the process of a number gave; called with (own bytes, that number) in all processes."""
+Broadcast = Callable[[bytes, int, Sequence[int]], bytes]
+"""What a process gave: of (own bytes, the number of that process, all processes that call it)."""
+OnFailure = Callable[[Callable[[], None]], None]
+"""Takes what is to be called once another process has failed."""
 
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "broadcast"]
 KINDS: Final[dict[Kind, int]] = {"all_reduce": 0, "all_gather": 1, "reduce_scatter": 2,
@@ -270,7 +272,8 @@ class NcclConnection(Connection):
                     f"the GPUs of {mesh!r} are in several processes.", where=user_source(),
                     why="no engine tells their processes of each other.",
                     fix="functrans.distributed.initialize()  # in each process")
-            identity = self._broadcast(identity, first.process_index)
+            everyone = sorted({d.process_index for d in mesh.ranks})
+            identity = self._broadcast(identity, first.process_index, everyone)
         local = mesh.local_ranks
         made = _runtime.nccl_connect(identity, mesh.size, [(r, mesh.ranks[r].id) for r in local])
         return dict(zip(local, made, strict=True))
@@ -311,14 +314,17 @@ def _require_nccl() -> None:
 class NcclEngine(Engine):
     """GPUs, of this process or of several.
 
-    `broadcast(data, source)` is called in all processes that have GPUs of a mesh, when these are
-    connected: it gives what process `source` gave.
+    `broadcast(data, source, processes)` is called in all processes that have GPUs of a mesh, when
+    these are connected: it gives what process `source` gave. `on_failure(stop)` has `stop` called
+    once another process failed, so that the GPUs of this one do not wait for it.
     """
 
     name = "nccl"
 
-    def __init__(self, broadcast: Broadcast | None = None) -> None:
+    def __init__(self, broadcast: Broadcast | None = None,
+                 on_failure: OnFailure | None = None) -> None:
         self._broadcast = broadcast
+        self._on_failure = on_failure
         self._connections: dict[Mesh, NcclConnection] = {}
 
     def takes(self, mesh: Mesh) -> bool:
@@ -328,4 +334,6 @@ class NcclEngine(Engine):
         found = self._connections.get(mesh)
         if found is None:
             found = self._connections.setdefault(mesh, NcclConnection(mesh, self._broadcast))
+            if self._on_failure is not None and mesh.is_multi_process:
+                self._on_failure(found.give_up)
         return found

@@ -16,7 +16,6 @@ nccl = ctypes.CDLL({path!r})
 def read(name): return ctypes.c_int.in_dll(nccl, "fake_nccl_" + name).value
 def fail_with(status): ctypes.c_int.in_dll(nccl, "fake_nccl_fail").value = status
 assert rt.cuda_load_library("nccl", {path!r}) is None
-cuda_libraries.loaded.__wrapped__, cuda_libraries.loaded.cache_clear()
 import functrans.distributed.gpus as gpus
 gpus.loaded = lambda name: rt.cuda_load_library(name, {path!r})
 def mesh_of(*shape):
@@ -273,17 +272,20 @@ def test_arrays_over_gpus(on_gpus):
 
 def test_a_callback_that_exchanges_the_id(on_gpus):
     on_gpus("""
-        told = []
-        def broadcast(data, source):
-            told.append((len(data), source))
+        told, stops = [], []
+        def broadcast(data, source, processes):
+            told.append((len(data), source, processes))
             return data
         from functrans.device import Device
         mesh = ft.make_mesh((2,), ("a",), devices=[*ft.devices("gpu")[:1], Device("gpu", 0, 1)])
         with raises(errors.BackendError) as error:
             NcclEngine().connect(mesh).run(lambda m: m.group(("a",)))
         assert "initialize" in str(error)
-        found, = NcclEngine(broadcast).connect(mesh).run(lambda m: m.group(("a",)))
-        assert (found.index, found.size, told) == (0, 2, [(128, 0)])
+        connection = NcclEngine(broadcast, stops.append).connect(mesh)
+        found, = connection.run(lambda m: m.group(("a",)))
+        assert (found.index, found.size, told) == (0, 2, [(128, 0, [0, 1])])
+        stops[0]()
+        assert found.communicator.aborted
         """)
 
 

@@ -216,7 +216,7 @@ from functrans.distributed.gpus import NcclEngine
 from functrans.sharding import NamedSharding, P
 me, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 set_processes(me, 2)
-def broadcast(data, source):
+def broadcast(data, source, processes):
     place = folder / "identity"
     if me == source:
         (folder / "part").write_bytes(data)

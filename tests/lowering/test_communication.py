@@ -48,7 +48,7 @@ def test_gradients_are_reduced_while_others_are_computed():
         assert order.index(8 + k) == order.index(4 + k) + 1
     arranged = [steps[k] for k in order]
     overlap = beside_computation(arranged)
-    assert [len(g) for g in overlap.groups] == [1] * 4
+    assert [len(g) for g in overlap.groups] == [1] * 4, "each is enough for a launch"
     first_wait = min(overlap.waits)
     assert first_wait > max(k for k, s in enumerate(arranged) if s.seconds >= 1e-3
                             and not s.is_collective)
@@ -84,6 +84,16 @@ def test_small_sums_are_given_together():
     assert len(overlap.groups) == 1
     assert len(overlap.groups[0]) == 3
     assert list(overlap.waits) == [6]
+
+
+def test_sums_are_given_in_a_dozen_launches():
+    steps = [*[kernel([f"ct{k}"], f"ct{k + 1}", 1) for k in range(60)],
+             *[collective(f"ct{k + 1}", f"sum{k}", 10 * MB) for k in range(60)],
+             *[kernel([f"sum{k}"], f"new{k}", 0.01) for k in range(60)]]
+    arranged = [steps[k] for k in overlapped_order(steps)]
+    overlap = beside_computation(arranged)
+    assert [len(g) for g in overlap.groups] == [5] * 12
+    assert min(overlap.waits) > 100, "all else is computed before"
 
 
 def test_a_step_that_writes_what_is_sent_waits():

@@ -71,7 +71,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     backend = settings.backend
     mesh = mesh_of(jaxpr.meshes, values)
     if mesh is not None:
-        return _on_mesh(jaxpr, mesh, values, donated)
+        return _on_mesh(jaxpr, mesh, values)
     gpu = gpu_of(values) if computes_on_gpus(backend) else None
     if backend == AUTO:
         backend = default_backend(gpu)
@@ -91,14 +91,9 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     return known[key, gpu]
 
 
-def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any],
-             donated: frozenset[int]) -> Executable:
-    """The program of a mesh of devices for values as they lie on it.
-
-    Devices of the CPU share what all of them have: nothing is given away there.
-    """
+def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any]) -> Executable:
+    """The program of a mesh of devices for values as they lie on it."""
     known = _executables_of(jaxpr)
-    given = donated if mesh.ranks[0].platform == "gpu" else frozenset()
     settings = config.current()
     backend = settings.backend
     if backend == AUTO:
@@ -108,11 +103,10 @@ def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any],
     dims = (*[((),) * a.ndim for a in jaxpr.in_avals[:extra]],
             *[dims_on(mesh, x) for x in values])
     key = (mesh, dims, backend, settings.algebra, settings.matmul_precision,
-           settings.deterministic, settings.autotune, given)
+           settings.deterministic, settings.autotune)
     if key not in known:
         with recorded(jaxpr.name, "compile", backend=backend), sizes_decided(None):
-            known[key] = run_in(None, compile_on_mesh, get_backend(backend), jaxpr, mesh, dims,
-                                given)
+            known[key] = run_in(None, compile_on_mesh, get_backend(backend), jaxpr, mesh, dims)
     return known[key]
 
 

@@ -66,8 +66,11 @@ def device_program(program: GPUProgram, device: int, target: Target,
     """
     compiled = binaries(program, target) if machine_code is None else machine_code
     numbers = {key: k for k, key in enumerate(compiled)}
+    # a kernel that is launched early has the multiprocessors that collectives wait for: without, a
+    # step of a transformer on two H100 took 22.3 ms instead of 23.5
+    early = not any(isinstance(step, CollectiveSteps) for step in program.steps)
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch,
-                "griddepcontrol.wait" in b.ptx, b.name == LANES)
+                early and "griddepcontrol.wait" in b.ptx, b.name == LANES)
                for b in compiled.values()]
     steps = _described(program.steps, numbers, len(program.constants))
     # the runtime copies constants to the device once, and runs all programs of it on one stream
