@@ -208,7 +208,8 @@ class NcclConnection(Connection):
             try:
                 return _runtime.cuda_run_together(list(programs), list(arguments), tables)
             except BaseException:
-                self.give_up()
+                if any(c.aborted for c in self._all()):  # and not before anything was given
+                    self.give_up()
                 raise
 
     def _tables_of(self, keys: Sequence[int], axes: Mapping[int, tuple[str, ...]]) -> list[Any]:
@@ -278,11 +279,13 @@ class NcclConnection(Connection):
         made = _runtime.nccl_connect(identity, mesh.size, [(r, mesh.ranks[r].id) for r in local])
         return dict(zip(local, made, strict=True))
 
+    def _all(self) -> list[NcclCommunicator]:
+        return [*self._others, *[c for of in self._communicators.values() for c in of.values()]]
+
     def give_up(self) -> None:
         """A program failed: those that wait for it go on, and later runs connect anew."""
         with self._making:
-            given_up = [*self._others, *[c for of in self._communicators.values()
-                                         for c in of.values()]]
+            given_up = self._all()
             self.forget()
         for communicator in given_up:
             communicator.abort()

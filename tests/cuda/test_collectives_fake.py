@@ -237,6 +237,10 @@ def test_failures(on_gpus):
             assert all(np.array_equal(o[0], np.full(8, 7)) for o in outs)
 
         connection = connections[mesh]
+        before = connection.communicators(("a",))
+        with raises(TypeError):  # before anything is given to the devices: the groups stay
+            run(mesh, both, [[on(r, np.ones(9))] for r in range(2)], [("a",)])
+        assert connection.communicators(("a",)) is before
         def one_fails(member):
             if member.rank == 1:
                 raise ValueError("no luck")
