@@ -34,13 +34,13 @@ REDUCTIONS: Final = (psum_p, pmax_p, pmin_p, psum_scatter_p)
 
 
 class Numbers(NamedTuple):
-    """What a step says of a collective: `count` are the elements of a part."""
+    """What a step says of a collective: `elements` are those of a part."""
 
     kind: int
     key: int
     op: int
     dtype: int
-    count: int
+    elements: int
     ends: tuple[int, ...]  # of the pairs of a permutation
 
 
@@ -53,7 +53,8 @@ def numbers_of(eqn: Equation) -> Numbers | None:
     places = [params.get(name, 0) for name in ("dimension", "split", "concat")]
     if any(places) or not (aval.is_static and out_aval.is_static):
         return None
-    code, count = TYPES.get(aval.dtype), min(math.prod(aval.shape), math.prod(out_aval.shape))
+    code = TYPES.get(aval.dtype)
+    count = int(min(math.prod(aval.shape), math.prod(out_aval.shape)))
     if code is None:
         if eqn.primitive in REDUCTIONS:
             return None

@@ -130,9 +130,9 @@ def _leaving_room(step: Step) -> Step:
     """
     if not isinstance(step, Launch) or not step.walkers:
         return step
-    first, *rest = step.grid
+    first, second, third = step.grid
     fewer = first - step.walkers * PROGRAMS_BESIDE
-    return replace(step, grid=(fewer, *rest)) if fewer > 0 else step
+    return replace(step, grid=(fewer, second, third)) if fewer > 0 else step
 
 
 def _described(schedule: Schedule, written: Sequence[Written],

@@ -158,7 +158,8 @@ class InterpretedProgram:
 
 def _bytes(memory: Memory, at: Pointer, done: int = 0) -> np.ndarray[Any, Any]:
     offset = at.offset + done * at.stride
-    return memory[at.kind][at.index].reshape(-1).view(np.uint8)[offset:]
+    array: np.ndarray[Any, Any] = memory[at.kind][at.index]
+    return array.reshape(-1).view(np.uint8)[offset:]
 
 
 def _on_host(step: HostStep, memory: Memory, done: int) -> None:

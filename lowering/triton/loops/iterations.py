@@ -324,7 +324,8 @@ def relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
                          for s in step.sides)
         return [DoubleBufferedSteps((first, second), step.ahead)]
     if isinstance(step, CollectiveSteps):
-        return [replace(step, parts=inner(step.parts))]
+        return [replace(step, parts=tuple([s for s in inner(step.parts)
+                                           if isinstance(s, LibraryStep)]))]
     if isinstance(step, WaitStep):
         return [step]
     if isinstance(step, HostStep):
