@@ -33,6 +33,21 @@ bool has_native_loops(int type_num) {
 // Instances alive whose type is garbage collected, that is, of subclasses that are not registered.
 Py_ssize_t collected_instances = 0;
 
+// All arrays, the latest first: 1.5 ns for each that is made.
+ArrayObject* latest = nullptr;
+
+void enlist(ArrayObject* array) {
+  array->before = nullptr;
+  array->behind = latest;
+  if (latest != nullptr) latest->before = array;
+  latest = array;
+}
+
+void unlist(ArrayObject* array) {
+  (array->before != nullptr ? array->before->behind : latest) = array->behind;
+  if (array->behind != nullptr) array->behind->before = array->before;
+}
+
 PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyErr_Format(PyExc_TypeError,
                "%s cannot be called; make an array with functrans.numpy.array(...) "
@@ -44,6 +59,7 @@ PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
 void array_dealloc(PyObject* self) {
   ArrayObject* array = as_array(self);
   PyTypeObject* type = Py_TYPE(self);
+  unlist(array);
   if (array->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(array->np);
   Py_XDECREF(array->aval);
@@ -246,6 +262,7 @@ Object* wrap_elsewhere(PyArrayObject* np, bool weak_type, std::uint8_t place) {
   object->array.weak_type = weak_type;
   object->array.c_contiguous = false;
   object->array.place = place;
+  enlist(&object->array);
   return object;
 }
 
@@ -331,6 +348,7 @@ PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type) {
   const int type_num = PyArray_TYPE(np);
   const bool direct = has_native_loops(type_num) && PyArray_ISBEHAVED_RO(np);
   array->loop_type = static_cast<std::int16_t>(direct ? type_num : -1);
+  enlist(array);
   return reinterpret_cast<PyObject*>(array);
 }
 
@@ -385,6 +403,17 @@ PyObject* set_array_type(PyObject*, PyObject* type) {
   Py_INCREF(type);
   Py_SETREF(array_type, t);
   Py_RETURN_NONE;
+}
+
+PyObject* live_arrays(PyObject*, PyObject*) {
+  Ref found(PyList_New(0));
+  if (!found) return nullptr;
+  // appending runs no code of others: the list of arrays stays as it is meanwhile
+  for (ArrayObject* array = latest; array != nullptr; array = array->behind) {
+    if (array->loop_type == kDonated) continue;
+    if (PyList_Append(found.get(), reinterpret_cast<PyObject*>(array)) < 0) return nullptr;
+  }
+  return found.release();
 }
 
 bool init_array(PyObject* module) {

@@ -22,6 +22,7 @@ struct ArrayObject {
   bool weak_type;
   bool c_contiguous;
   std::uint8_t place;  // kAnywhere, kPutOnCpu, or the number of a device + 1
+  ArrayObject *before, *behind;  // of the list of all arrays, which the interpreter's lock guards
 };
 
 // An Array whose place is a device: apart, so that those on the CPU are no larger for it.
@@ -102,6 +103,8 @@ inline PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type = false) {
 // Accepts an ndarray of any subclass or a NumPy scalar; TypeError otherwise.
 PyObject* wrap_object(PyObject* object, bool weak_type, PyTypeObject* type);
 
+// live_arrays(): a list of those whose data is there.
+PyObject* live_arrays(PyObject*, PyObject*);
 bool init_array(PyObject* module);
 PyObject* set_array_type(PyObject*, PyObject* type);
 PyObject* wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

@@ -1,6 +1,6 @@
 // Library functions: products of matrices of compressed rows with columns of dense ones.
+#include "compressed_rows.h"
 #include "library.h"
-#include "rows.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,50 +10,10 @@
 namespace functrans {
 namespace {
 
-constexpr i64 kGrain = 1 << 13;  // stored elements: below twice of it one thread is faster
 constexpr i64 kMostBlocks = 4;
 constexpr i64 kChunk = 16;  // columns of a dense matrix that a thread takes at a time
 constexpr i64 kAhead = 8;
-constexpr int kUnsupported = 3;
-
-template <typename T, typename I>
-struct Rows {
-  i64 rows, columns, nse;
-  const T* data;
-  const I* indices;
-  const I* indptr;
-
-  // what a matrix says of its rows is the caller's, so that no bound is trusted
-  i64 start(i64 row) const {
-    return std::min<i64>(std::max<i64>(static_cast<i64>(indptr[row]), 0), nse);
-  }
-  bool has(i64 column) const {
-    return static_cast<std::uint64_t>(column) < static_cast<std::uint64_t>(columns);
-  }
-  bool in_order() const {
-    bool increasing = indptr[0] >= 0;
-    for (i64 i = 0; i < rows; ++i) increasing &= indptr[i] <= indptr[i + 1];
-    return increasing;
-  }
-};
-
-// body(first, last) over ranges of rows that hold about as many stored elements each.
-template <typename T, typename I, typename Body>
-void over_rows(const Rows<T, I>& a, i64 work, Body&& body) {
-  const i64 total = a.nse + a.rows;  // rows without elements are work, too
-  const auto row_of = [&](i64 place) {
-    if (place <= 0) return i64{0};
-    if (place >= total) return a.rows;
-    i64 low = 0, high = a.rows;
-    while (low < high) {
-      const i64 middle = (low + high) / 2;
-      a.start(middle) + middle < place ? low = middle + 1 : high = middle;
-    }
-    return low;
-  };
-  parallel_pieces(total, std::max<i64>(1, kGrain / work),
-                  [&](i64 begin, i64 end) { body(row_of(begin), row_of(end)); });
-}
+constexpr i64 kChecked = 1 << 12;  // elements whose indices are in cache when they are used
 
 // What there is for each instruction set.
 template <typename T, typename I>
@@ -125,9 +85,13 @@ void multiply_vector(const Rows<T, I>& a, i64 first, i64 last, const T* x, T* ou
 template <typename T, typename I>
 void multiply(const Rows<T, I>& a, i64 n, const T* x, T* out) {
   if (n == 1) {
+    const i64 step = std::max<i64>(1, kChecked / (a.nse / std::max<i64>(1, a.rows) + 1));
     over_rows(a, 1, [&](i64 first, i64 last) {
-      if (kernels<T, I>().is_inside(a, first, last)) multiply_vector<true>(a, first, last, x, out);
-      else multiply_vector<false>(a, first, last, x, out);
+      for (i64 row = first; row < last; row += step) {
+        const i64 end = std::min(last, row + step);
+        if (kernels<T, I>().is_inside(a, row, end)) multiply_vector<true>(a, row, end, x, out);
+        else multiply_vector<false>(a, row, end, x, out);
+      }
     });
     return;
   }
@@ -202,25 +166,21 @@ void sample(const Rows<T, I>& a, i64 n, const T* y, const T* x, T* out) {
   });
 }
 
-// run(a), where a pointer that is less than one before it is as large as that.
-template <typename T, typename I, typename Run>
-int in_order(Rows<T, I> a, Run&& run) {
-  if (a.in_order()) return run(a);
-  Scratch scratch((a.rows + 1) * static_cast<i64>(sizeof(I)));
-  if (!scratch) return kOutOfMemory;
-  I* pointers = scratch.as<I>();
-  I most = 0;
-  for (i64 i = 0; i <= a.rows; ++i) pointers[i] = most = std::max(most, a.indptr[i]);
-  a.indptr = pointers;
-  return run(a);
+int csr_sample(i64 dtype, i64 wide, i64 rows, i64 columns, i64 nse, i64 n, const void* indices,
+               const void* indptr, const void* y, const void* x, void* out) {
+  return by_types(dtype, wide, [&](auto zero, auto index) {
+    using T = decltype(zero);
+    using I = decltype(index);
+    const Rows<T, I> a{rows, columns, nse, nullptr, static_cast<const I*>(indices),
+                       static_cast<const I*>(indptr)};
+    return in_order(a, [&](const Rows<T, I>& a) {
+      sample(a, n, static_cast<const T*>(y), static_cast<const T*>(x), static_cast<T*>(out));
+      return 0;
+    });
+  });
 }
 
-template <typename Run>
-int by_types(i64 dtype, i64 wide, Run&& run) {
-  if (dtype != kF32 && dtype != kF64) return kUnsupported;
-  if (dtype == kF32) return wide ? run(float{}, i64{}) : run(float{}, std::int32_t{});
-  return wide ? run(double{}, i64{}) : run(double{}, std::int32_t{});
-}
+}  // namespace
 
 int csr_dot(i64 dtype, i64 wide, i64 transpose, i64 rows, i64 columns, i64 nse, i64 n,
             const void* data, const void* indices, const void* indptr, const void* x, void* out) {
@@ -238,22 +198,6 @@ int csr_dot(i64 dtype, i64 wide, i64 transpose, i64 rows, i64 columns, i64 nse, 
     });
   });
 }
-
-int csr_sample(i64 dtype, i64 wide, i64 rows, i64 columns, i64 nse, i64 n, const void* indices,
-               const void* indptr, const void* y, const void* x, void* out) {
-  return by_types(dtype, wide, [&](auto zero, auto index) {
-    using T = decltype(zero);
-    using I = decltype(index);
-    const Rows<T, I> a{rows, columns, nse, nullptr, static_cast<const I*>(indices),
-                       static_cast<const I*>(indptr)};
-    return in_order(a, [&](const Rows<T, I>& a) {
-      sample(a, n, static_cast<const T*>(y), static_cast<const T*>(x), static_cast<T*>(out));
-      return 0;
-    });
-  });
-}
-
-}  // namespace
 
 void register_sparse_library() {
   register_library("csr_dot", reinterpret_cast<void*>(&csr_dot));

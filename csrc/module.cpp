@@ -18,6 +18,7 @@
 #include "program.h"
 #include "rendezvous.h"
 #include "signature.h"
+#include "sparse_calls.h"
 #include "special_ufuncs.h"
 #include "threads.h"
 #include "threads_openmp.h"
@@ -132,6 +133,8 @@ PyMethodDef functions[] = {
     {"get_trace", get_trace, METH_NOARGS, "get_trace(): this thread's current trace, or None."},
     {"set_trace", set_trace, METH_O,
      "set_trace(trace): make it current; returns the previous one."},
+    {"live_arrays", live_arrays, METH_NOARGS,
+     "live_arrays(): a list of the arrays whose data is there."},
     {"set_array_type", set_array_type, METH_O,
      "set_array_type(cls): what results are instances of."},
     {"set_operator_fallbacks", set_operator_fallbacks, METH_O,
@@ -170,6 +173,17 @@ PyMethodDef functions[] = {
      "reshape_view(x, shape): contiguous x in another shape, or NotImplemented."},
     {"matmul", as_cfunction(matmul), METH_FASTCALL,
      "matmul(x, y): the product of Arrays, or NotImplemented."},
+    {"csr_product", as_cfunction(csr_product), METH_FASTCALL,
+     "csr_product(data, indices, indptr, x, columns, transpose): compressed rows times x, or "
+     "NotImplemented."},
+    {"csr_times_csr", as_cfunction(csr_times_csr), METH_FASTCALL,
+     "csr_times_csr(data, indices, indptr, data, indices, indptr, columns): the compressed rows of "
+     "a product, in order, or NotImplemented."},
+    {"rows_of_coordinates", as_cfunction(rows_of_coordinates), METH_FASTCALL,
+     "rows_of_coordinates(data, indices, rows, columns, in_order): data, columns, pointers and the "
+     "order in which elements stand then, None where they stay. Or NotImplemented."},
+    {"coordinates_of_rows", as_cfunction(coordinates_of_rows), METH_FASTCALL,
+     "coordinates_of_rows(indices, indptr): row and column of each element, or NotImplemented."},
     {"sum_over", as_cfunction(sum_over), METH_FASTCALL,
      "sum_over(x, axes): the sum over adjacent axes, or NotImplemented."},
     {"set_tape_types", as_cfunction(set_tape_types), METH_FASTCALL,

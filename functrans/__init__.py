@@ -121,8 +121,34 @@ if TYPE_CHECKING:
     from functrans.inspect.draw import draw
     from functrans.inspect.explain import explain
     from functrans.inspect.profile import profile
+    from functrans.jax_switches import (
+        allow_f16_reductions,
+        array_garbage_collection_guard,
+        auto_pcast,
+        copy_to_host_async,
+        enable_checks,
+        enable_custom_prng,
+        explain_cache_misses,
+        jax2tf_associative_scan_reductions,
+        legacy_prng_key,
+        live_arrays,
+        log_compiles,
+        no_execution,
+        no_tracing,
+        numpy_dtype_promotion,
+        numpy_rank_promotion,
+        remove_size_one_mesh_axis_from_type,
+        softmax_custom_jvp,
+        thread_guard,
+        threefry_partitionable,
+        transfer_guard,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+        transfer_guard_host_to_device,
+    )
     from functrans.mutable.api import numpy_code
     from functrans.sharding import NamedSharding, P, Shard, make_mesh, reshard, set_mesh
+    from functrans.sharding.mapped import pmap, smap
     from functrans.transforms.shard_map import shard_map
 
 remat = checkpoint
@@ -133,24 +159,31 @@ _program_views.install()
 
 __all__ = [
     "Array", "Device", "Dim", "NamedSharding", "P", "ShapeDtypeStruct", "Shard", "ad_checkpoint",
-    "block_until_ready", "check", "check_shapes", "check_tracer_leaks", "checked",
-    "checking_leaks", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
-    "closure_convert", "config", "core", "custom_batching", "custom_derivatives",
-    "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
-    "debug_nans", "default_backend", "default_device", "default_dtypes",
-    "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put",
-    "devices", "dim", "disable_jit", "distributed", "dlpack", "draw", "dtypes", "effects_barrier",
-    "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
-    "explain_retrace", "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "grad",
-    "hessian", "host_count", "host_id", "host_ids", "hvp", "image", "interpreters", "io_callback",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
-    "local_device_count", "local_devices", "lower", "make_array_from_callback",
-    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr",
-    "make_mesh", "mixed_precision", "named_call", "named_scope", "nn", "numpy", "numpy_code",
-    "ops", "optim", "per_sample", "print_environment_info", "process_count", "process_index",
-    "process_indices", "profile", "profiler", "pure_callback", "quantize", "random", "remat",
-    "reshard", "scipy", "set_mesh", "shard_map", "sharding", "sparse", "stages", "stop_gradient",
-    "test_util", "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap", "weights",
+    "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "block_until_ready",
+    "check", "check_shapes", "check_tracer_leaks", "checked", "checking_leaks", "checkpoint",
+    "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
+    "copy_to_host_async", "core", "custom_batching", "custom_derivatives", "custom_gradient",
+    "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans",
+    "default_backend", "default_device", "default_dtypes", "default_matmul_precision",
+    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "dim",
+    "disable_jit", "distributed", "dlpack", "draw", "dtypes", "effects_barrier", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
+    "experimental", "explain", "explain_cache_misses", "explain_retrace", "export", "extend",
+    "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian", "host_count", "host_id", "host_ids",
+    "hvp", "image", "interpreters", "io_callback", "jacfwd", "jacobian", "jacrev",
+    "jax2tf_associative_scan_reductions", "jit", "jvp", "lax", "legacy_prng_key",
+    "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices",
+    "log_compiles", "lower", "make_array_from_callback", "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "mixed_precision",
+    "named_call", "named_scope", "nn", "no_execution", "no_tracing", "numpy", "numpy_code",
+    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optim", "per_sample", "pmap",
+    "print_environment_info", "process_count", "process_index", "process_indices", "profile",
+    "profiler", "pure_callback", "quantize", "random", "remat",
+    "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh", "shard_map", "sharding",
+    "smap", "softmax_custom_jvp", "sparse", "stages", "stop_gradient", "test_util", "thread_guard",
+    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util", "typeof",
+    "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
@@ -161,6 +194,14 @@ _LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_deri
          "quantize", "random", "scipy", "sharding", "sparse", "stages", "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
+_SWITCHES = (
+    "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "copy_to_host_async",
+    "enable_checks", "enable_custom_prng", "explain_cache_misses",
+    "jax2tf_associative_scan_reductions", "legacy_prng_key", "live_arrays", "log_compiles",
+    "no_execution", "no_tracing", "numpy_dtype_promotion", "numpy_rank_promotion",
+    "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard",
+    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device")
 _SHARDING = ("NamedSharding", "P", "Shard", "make_mesh", "reshard", "set_mesh")
 
 
@@ -175,6 +216,10 @@ if not TYPE_CHECKING:  # which would take any name for one that there is
             return getattr(importlib.import_module("functrans.mutable"), name)
         if name in _SHARDING:
             return getattr(importlib.import_module("functrans.sharding"), name)
+        if name in _SWITCHES:
+            return getattr(importlib.import_module("functrans.jax_switches"), name)
+        if name in ("pmap", "smap"):
+            return getattr(importlib.import_module("functrans.sharding.mapped"), name)
         if name == "shard_map":
             return importlib.import_module("functrans.transforms.shard_map").shard_map
         raise missing_attribute("functrans", name)

@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -27,9 +28,9 @@ from functrans.transforms.jit.api import forget_calls
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile",
-           "save_device_memory_profile", "start_server", "start_trace", "stop_server",
-           "stop_trace", "trace"]
+__all__ = ["ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function",
+           "device_memory_profile", "save_device_memory_profile", "start_server", "start_trace",
+           "stop_server", "stop_trace", "trace"]
 
 PPROF = (".prof", ".pprof", ".pb", ".pb.gz")
 
@@ -44,17 +45,40 @@ class _Session:
 _session = _Session()
 
 
+@dataclass
+class ProfileOptions:
+    """What JAX's profiler may be told, by its names; a trace here has every call whatever it says.
+
+    >>> options = ProfileOptions()
+    >>> options.python_tracer_level = 0
+    """
+
+    advanced_configuration: dict[str, Any] = field(default_factory=dict)
+    duration_ms: int = 0
+    enable_hlo_proto: bool = True
+    host_tracer_level: int = 2
+    include_dataset_ops: bool = True
+    python_tracer_level: int = 1
+    raise_error_on_start_failure: bool = False
+    repository_path: str = ""
+    session_id: str = ""
+    start_timestamp_ns: int = 0
+
+
 def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
-                create_perfetto_trace: bool = False, profiler_options: None = None) -> None:
+                create_perfetto_trace: bool = False,
+                profiler_options: ProfileOptions | None = None) -> None:
     """Record calls from now on, of all threads, for `stop_trace` to write.
 
     Raises BackendError where a trace is being recorded, and ArgumentError for a link to Perfetto's
-    page, which would have to be served, and for options of JAX's profiler.
+    page, which would have to be served.
     """
-    if create_perfetto_link or profiler_options is not None:
+    if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
+        raise ArgumentError(f"start_trace: profiler_options is {shown(profiler_options)}.",
+                            where=user_source(), fix="functrans.profiler.ProfileOptions()")
+    if create_perfetto_link:
         raise ArgumentError(
-            "start_trace: there is no " + ("server behind a link to Perfetto."
-                                           if create_perfetto_link else "profiler with options."),
+            "start_trace: there is no server behind a link to Perfetto.",
             where=user_source(), fix="create_perfetto_trace=True, and open perfetto_trace.json.gz "
                                      "in ui.perfetto.dev")
     if recorder() is not None:
@@ -87,7 +111,8 @@ def stop_trace() -> None:
 
 @contextmanager
 def trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
-          create_perfetto_trace: bool = False, profiler_options: None = None) -> Iterator[None]:
+          create_perfetto_trace: bool = False,
+          profiler_options: ProfileOptions | None = None) -> Iterator[None]:
     """Context manager: record the calls inside, and write a trace to the folder `log_dir`.
 
     >>> import functrans as ft, tempfile, pathlib

@@ -13,6 +13,7 @@ from functrans.core.dtypes import default_dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.key_reuse import check_key_reuse, is_checked
 from functrans.core.source import user_source
+from functrans.core.switches import DTYPE_PROMOTION, RANK_PROMOTION, watching
 from functrans.device import current_device, find_device
 from functrans.transforms.checks.api import debug_nans
 
@@ -122,6 +123,32 @@ def _always(expected: Any, why: str) -> Callable[[Any], None]:
     return change
 
 
+_watched: ContextVar[Mapping[str, Any]] = ContextVar("functrans_watched",
+                                                     default=MappingProxyType({}))
+
+
+def _watch(name: str, choices: tuple[str, ...]) -> Callable[[Any], None]:
+    """A setting that operations are looked at for, as long as it is not the first choice."""
+    def change(value: Any) -> None:
+        if value not in choices:
+            raise ArgumentError(f"config.update: {name} is {value!r}.", where=user_source(),
+                                fix=f"one of {', '.join(map(repr, choices))}")
+        kept = {k: v for k, v in _watched.get().items() if k not in (name, "scope")}
+        running = _watched.get().get("scope")
+        if running is not None:
+            running.__exit__(None, None, None)
+        if value != choices[0]:
+            kept[name] = value
+        if kept:
+            scope = watching(**kept)
+            scope.__enter__()
+            _watched.set(MappingProxyType({**kept, "scope": scope}))
+        else:
+            _watched.set(MappingProxyType({}))
+
+    return change
+
+
 def _frames(value: Any) -> None:
     config.set_current(internal_frames=value in ("off", "quiet_remove_frames_off", False))
 
@@ -142,10 +169,14 @@ _OPTIONS: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType({
     "jax_check_tracer_leaks": _ignored,  # always on
     "jax_threefry_partitionable": _always(True, "draws do not depend on how they are divided."),
     "jax_enable_custom_prng": _always(True, "keys have a dtype; ft.random.PRNGKey gives words."),
-    "jax_numpy_dtype_promotion": _always("standard", "dtypes promote by JAX's lattice."),
-    "jax_numpy_rank_promotion": _always("allow", "shapes broadcast by NumPy's rule."),
+    "jax_numpy_dtype_promotion": _watch("dtype_promotion", DTYPE_PROMOTION),
+    "jax_numpy_rank_promotion": _watch("rank_promotion", RANK_PROMOTION),
+    "jax_log_compiles": _field("log_compiles", bool),
+    "jax_explain_cache_misses": _field("explain_misses", bool),
+    "jax_enable_checks": _field("enable_checks", bool),
+    "jax_no_tracing": _field("no_tracing", bool),
     **dict.fromkeys((
-        "jax_log_compiles", "jax_explain_cache_misses", "jax_compilation_cache_dir",
+        "jax_compilation_cache_dir",
         "jax_enable_compilation_cache", "jax_persistent_cache_min_compile_time_secs",
         "jax_persistent_cache_min_entry_size_bytes", "jax_compiler_enable_remat_pass",
         "jax_include_full_tracebacks_in_locations", "jax_exec_time_optimization_effort",
@@ -209,8 +240,10 @@ def read(name: str) -> Any:
         "jax_platform_name": current_device().platform, "jax_platforms": now.device,
         "jax_traceback_filtering": "off" if now.internal_frames else "auto",
         "jax_check_tracer_leaks": True, "jax_threefry_partitionable": True,
-        "jax_enable_custom_prng": True, "jax_numpy_dtype_promotion": "standard",
-        "jax_numpy_rank_promotion": "allow"}
+        "jax_enable_custom_prng": True, "jax_numpy_dtype_promotion": now.dtype_promotion,
+        "jax_numpy_rank_promotion": now.rank_promotion, "jax_log_compiles": now.log_compiles,
+        "jax_explain_cache_misses": now.explain_misses, "jax_enable_checks": now.enable_checks,
+        "jax_no_tracing": now.no_tracing}
     if name not in known:
         raise ArgumentError(f"config.read: there is no setting {name!r}.", where=user_source(),
                             why=f"the settings are {', '.join(known)}.")

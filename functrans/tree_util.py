@@ -48,6 +48,22 @@ from functrans.core.tree_registry import (
     register_static,
 )
 
+
+class _Registry:
+    """The one registry of types that are nodes of trees, as an object, as JAX has it."""
+
+    flatten = staticmethod(tree_flatten)
+    flatten_one_level = staticmethod(flatten_one_level)
+    flatten_one_level_with_keys = staticmethod(flatten_one_level_with_keys)
+    flatten_with_path = staticmethod(tree_flatten_with_path)
+    is_node = staticmethod(is_tree_node)
+    register_node = staticmethod(register_pytree_node)
+    register_dataclass_node = staticmethod(register_dataclass)
+
+
+default_registry = _Registry()
+"""Where every class is registered: there is one registry."""
+
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -60,6 +76,7 @@ __all__ = [
     "all_leaves",
     "broadcast_prefix",
     "build_tree",
+    "default_registry",
     "flatten_one_level",
     "flatten_one_level_with_keys",
     "is_tree_node",

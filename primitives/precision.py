@@ -6,10 +6,16 @@ from typing import Any
 
 from functrans.core import config
 from functrans.core.errors import ArgumentError
-from functrans.core.precision import PRECISIONS, Precision
+from functrans.core.precision import (
+    PRECISIONS,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    Precision,
+)
 from functrans.core.source import user_source
 
-__all__ = ["Precision", "as_precision", "most_precise", "precision_params", "resolved_precision"]
+__all__ = ["DotAlgorithm", "DotAlgorithmPreset", "Precision", "as_precision", "most_precise",
+           "precision_params", "resolved_precision"]
 
 
 def as_precision(name: str, value: Any) -> Precision | None:
@@ -24,11 +30,18 @@ def as_precision(name: str, value: Any) -> Precision | None:
         return value
     if isinstance(value, str) and value in PRECISIONS:
         return PRECISIONS[value]
+    if isinstance(value, str) and value in DotAlgorithmPreset.__members__:
+        value = DotAlgorithmPreset[value]
+    if isinstance(value, DotAlgorithmPreset):
+        return value.precision
+    if isinstance(value, DotAlgorithm) and value.precision is not None:
+        return value.precision
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return most_precise(*[as_precision(name, v) for v in value])
     raise ArgumentError(f"{name}: precision={value!r} is no precision.", where=user_source(),
-                        why=f"it is a lax.Precision, None, one of {', '.join(PRECISIONS)}, or a "
-                        "pair of these, for the two operands.", fix='precision="highest"')
+                        why="it is a lax.Precision, a lax.DotAlgorithm of floating types, None, "
+                        f"one of {', '.join(PRECISIONS)}, or a pair of these, for the two "
+                        "operands.", fix='precision="highest"')
 
 
 def precision_params(name: str, value: Any) -> dict[str, Precision]:

@@ -50,9 +50,10 @@ OF_PYTREES = {
     "check_shapes", "closure_convert", "debug.breakpoint", "debug.callback", "debug.log",
     "debug.print", "debug.visualize", "device_get", "device_put", "draw", "eval_shape", "explain",
     "hvp", "io_callback", "jit", "jvp", "lax.cond", "lax.custom_linear_solve", "lax.custom_root",
-    "lax.platform_dependent", "lax.reduce", "lax.reduce_window", "lax.switch",
-    "lax.with_sharding_constraint", "linear_transpose", "linearize", "lower", "profile",
-    "pure_callback", "reshard", "shard_map", "vjp", "vmap",
+    "lax.dce_sink", "lax.platform_dependent", "lax.precv", "lax.psend", "lax.reduce",
+    "lax.reduce_window", "lax.switch", "lax.with_sharding_constraint", "linear_transpose",
+    "linearize", "lower", "pmap", "profile", "pure_callback", "reshard", "shard_map", "smap",
+    "vjp", "vmap",
 }
 # What holds something of unknown type: functions of the user, arrays and dtypes of NumPy.
 HOLDERS = re.compile(r"(Callable\[[^\[\]]*(\[[^\[\]]*\])?[^\[\]]*\]|np\.ndarray\[Any, Any\]|"
@@ -134,8 +135,11 @@ OPEN = {
     "custom_derivatives.linear_call": "what the user's function returns",
     "custom_derivatives.zero_from_primal": "zeros in the structure of the argument",
     "export.symbolic_args_specs": "ShapeDtypeStructs in the structure of the arguments",
+    "lax.precv": "arrays of the types that are asked for",
     "lax.reduce_window": "arrays in the structure of the operands",
     "linear_transpose": "the structure of the arguments",
+    "pmap": "what the user's function returns",
+    "smap": "what the user's function returns",
     "quantize.quantize_tree": "a tree with other leaves",
     "lax.with_sharding_constraint": "a tree as it is", "reshard": "a tree as it is",
     "shard_map": "what the user's function returns, in whole",

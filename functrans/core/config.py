@@ -60,8 +60,11 @@ class Config:
     `prng_impl` names the generator of keys that are made without one;
     `memory_limit` is what a program may need in bytes, None where nobody said; `chunks_batches`
     asks for batches in chunks before products are computed again to keep it;
+    `rank_promotion` and `dtype_promotion` say whether operands of unlike ranks and dtypes meet;
     `narrow_64bit` gives 32 bits for 64-bit dtypes while the default dtypes have 32, as JAX does;
-    `progress`, which no program depends on, shows what takes long.
+    No program depends on the rest: `progress` shows what takes long, `log_compiles` and
+    `explain_misses` write what is traced and why, `enable_checks` looks at each program, and
+    `no_tracing` refuses to make one.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -81,7 +84,13 @@ class Config:
     memory_limit: int | None = None
     chunks_batches: bool = False
     narrow_64bit: bool = False
+    rank_promotion: str = "allow"
+    dtype_promotion: str = "standard"
     progress: bool = field(default=True, compare=False)
+    log_compiles: bool = field(default=False, compare=False)
+    explain_misses: bool = field(default=False, compare=False)
+    enable_checks: bool = field(default=False, compare=False)
+    no_tracing: bool = field(default=False, compare=False)
 
     @property
     def narrows(self) -> bool:

@@ -21,7 +21,6 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
     "tree_unflatten": "ft.tree.unflatten(structure, leaves)",
     "tree_structure": "ft.tree.structure(tree)", "tree_reduce": "ft.tree.reduce(fun, tree)",
     "tree_transpose": "ft.tree.transpose(outer, inner, tree)", "tree_all": "ft.tree.all(tree)",
-    "pmap": "ft.vmap(fun)  # on one device; programs do not span devices",
     "xmap": "ft.vmap(fun, axis_name=...)", "compile": "ft.jit(fun)", "script": "ft.jit(fun)",
     "function": "ft.jit(fun)", "njit": "ft.jit(fun)", "xla_computation": "ft.lower(fun, *args)",
     "record_function": "ft.named_scope(name)",

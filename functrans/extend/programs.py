@@ -13,7 +13,7 @@ import numpy as np
 
 from functrans.array import Array
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import AbstractValue, ShapedArray
 from functrans.core.axes import bound_axes
 from functrans.core.convert import to_array
 from functrans.core.dims import Size
@@ -29,11 +29,11 @@ from functrans.extend.linear_util import WrappedFun
 from functrans.transforms.batching import BatchTrace
 from functrans.transforms.tangents import tangent_aval
 
-__all__ = ["Effect", "Effects", "TraceTag", "array_types", "call_impl", "concrete_or_error",
-           "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "mapped_aval",
-           "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
-           "primal_dtype_to_tangent_dtype", "set_current_trace", "subjaxprs",
-           "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+__all__ = ["AbstractToken", "DropVar", "Effect", "Effects", "TraceTag", "array_types", "call_impl",
+           "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state",
+           "jaxpr_as_fun", "mapped_aval", "new_jaxpr_eqn", "no_effects",
+           "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "set_current_trace",
+           "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
            "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE",
            "valid_jaxtype"]
 
@@ -44,6 +44,14 @@ class Effect:
 
 class TraceTag:
     """A name that no other trace has."""
+
+
+class DropVar(Var):
+    """A result that nobody reads, in JAX; here it is a variable as any other."""
+
+
+class AbstractToken(AbstractValue):
+    """The type of a token. Tokens are pytrees of arrays, which have types of their own."""
 
 
 Effects = AbstractSet[Effect]

@@ -2,6 +2,7 @@
 
 from functrans.core.errors import publish
 from functrans.lax import linalg
+from functrans.lax.accuracy import AccuracyMode, Tolerance
 from functrans.lax.applying import scatter_apply
 from functrans.lax.associative import associative_scan
 from functrans.lax.bits import (
@@ -10,6 +11,9 @@ from functrans.lax.bits import (
     reduce_precision,
 )
 from functrans.lax.branches import cond, switch
+from functrans.lax.composed_names import *  # noqa: F403
+from functrans.lax.composed_names import __all__ as _composed_names
+from functrans.lax.deferred import betainc
 from functrans.lax.dispatch import (
     composite,
     platform_dependent,
@@ -141,6 +145,7 @@ from functrans.lax.ragged import (
     ragged_dot_general,
     scaled_dot,
 )
+from functrans.lax.ragged_exchange import ragged_all_to_all
 from functrans.lax.roots import custom_root
 from functrans.lax.shapes import (
     broadcast_like,
@@ -161,6 +166,7 @@ from functrans.lax.shapes import (
     unstack,
 )
 from functrans.lax.solving import custom_linear_solve
+from functrans.lax.tokens import after_all, create_token, dce_sink, precv, psend
 from functrans.primitives.arithmetic import integer_pow
 from functrans.primitives.barrier import optimization_barrier
 from functrans.primitives.broadcast import broadcast_in_dim, reduce_sum, transpose
@@ -195,7 +201,7 @@ from functrans.primitives.index import (
     index_take,
     scatter_add,
 )
-from functrans.primitives.precision import Precision
+from functrans.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from functrans.primitives.reduce import (
     argmax,
     argmin,
@@ -274,7 +280,9 @@ __all__ = [
     "split", "sqrt", "square", "squeeze", "stack", "stage", "stop_gradient", "sub", "switch",
     "tan", "tanh", "tile", "top_k", "transpose", "trunc", "unstack", "while_loop",
     "with_sharding_constraint", "zeros_like_array", "zeta",
-    *_primitive_names,
+    "AccuracyMode", "DotAlgorithm", "DotAlgorithmPreset", "Tolerance", "after_all", "betainc",
+    "create_token", "dce_sink", "precv", "psend", "ragged_all_to_all",
+    *_composed_names, *_primitive_names,
 ]
 
 publish(globals(), __all__)

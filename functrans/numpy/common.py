@@ -28,6 +28,7 @@ from functrans.core.errors import (
 from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS, Tracer
+from functrans.numpy.promotion_checks import check_dtypes, check_ranks
 from functrans.typing import Array, ArrayLike, Axis
 
 PYTHON_SCALARS = (bool, int, float, complex)
@@ -199,6 +200,7 @@ def converted(name: str, x: ArrayLike, dtype: np.dtype) -> Array:
 def promote_dtypes(name: str, *xs: ArrayLike) -> list[Array]:
     """The operands in their common dtype, shapes as they are."""
     args = [x if type(x) in PYTHON_SCALARS else operand(name, x) for x in xs]
+    check_dtypes(name, args)
     dtype, weak = dtypes.result_type(*args, return_weak_type=True)
     if kind(dtype) in "iu":
         for x in args:
@@ -210,6 +212,7 @@ def promote_dtypes(name: str, *xs: ArrayLike) -> list[Array]:
 def promote_dtypes_inexact(name: str, *xs: ArrayLike) -> list[Array]:
     """The operands in their common floating or complex dtype, shapes as they are."""
     args = [x if type(x) in PYTHON_SCALARS else operand(name, x) for x in xs]
+    check_dtypes(name, args)
     dtype, weak = dtypes.result_type(*args, return_weak_type=True)
     dtype = dtypes.to_inexact_dtype(dtype)
     return [cast(x, dtype, weak) for x in args]
@@ -241,12 +244,14 @@ def align(name: str, xs: Sequence[Array]) -> Sequence[Array]:
     shapes = [x.shape for x in xs if x.ndim]
     if not shapes or all(same_shape(s, shapes[0]) for s in shapes):
         return xs
+    check_ranks(name, shapes)
     shape = broadcast_shapes(*shapes, name=name)
     return [broadcast(x, shape) if x.ndim else x for x in xs]
 
 
 def broadcast_all(name: str, *xs: Array) -> list[Array]:
     """The operands broadcast to one shape, rank 0 included."""
+    check_ranks(name, [x.shape for x in xs])
     shape = broadcast_shapes(*(x.shape for x in xs), name=name)
     return [broadcast(x, shape) for x in xs]
 

@@ -32,6 +32,7 @@ from functrans.numpy.common import (
     scalar_like,
     slice_axis,
 )
+from functrans.numpy.promotion_checks import check_ranks
 from functrans.numpy.reductions import all as _all
 from functrans.numpy.ufuncs import (
     absolute,
@@ -71,6 +72,7 @@ def select_where(condition: Any, x: Any, y: Any, name: str = "where") -> Array:
         # the number is one broadcast
         return lax.select_n(condition, lax.full_like(x, y), x)
     x, y = promote_dtypes(name, x, y)
+    check_ranks(name, (condition.shape, x.shape, y.shape))
     shape = broadcast_shapes(condition.shape, x.shape, y.shape, name=name)
     x, y = broadcast(x, shape), broadcast(y, shape)
     return lax.select_n(condition if not condition.ndim else broadcast(condition, shape), y, x)

@@ -6,6 +6,7 @@ integers, uniform numbers, permutations and choices to the last bit; samples mad
 or another transcendental function up to its rounding.
 """
 
+from functrans.core.composed import ComposedPrimitive
 from functrans.core.errors import publish
 from functrans.random.binomial import binomial, multinomial
 from functrans.random.composed import (
@@ -56,6 +57,9 @@ from functrans.random.keys import (
     wrap_key_data,
 )
 
+random_gamma_p = ComposedPrimitive("random_gamma", lambda key, a, *, log_space=False: (
+    loggamma if log_space else gamma)(key, a, dtype=a.dtype))
+
 __all__ = [
     "PRNGKey",
     "ball",
@@ -95,6 +99,7 @@ __all__ = [
     "poisson",
     "rademacher",
     "randint",
+    "random_gamma_p",
     "rayleigh",
     "split",
     "t",

@@ -10,9 +10,11 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
+from functrans.core.trace import run_in
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
@@ -179,6 +181,13 @@ class JAXSparse(ABC):
 
     def __abs__(self) -> Any:
         return OPERATIONS["unary"](self, fnp.abs)
+
+
+def known(fun: Callable[..., Any], *args: Any) -> Any:
+    """`fun` of arrays, at once where their values are known, also while a program is traced."""
+    if all(isinstance(a, ArrayBase) for a in args):
+        return run_in(None, fun, *args)
+    return fun(*args)
 
 
 def per_lane(fun: Callable[..., Any], count: int, in_axes: Any = 0) -> Callable[..., Any]:

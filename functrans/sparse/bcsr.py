@@ -9,12 +9,14 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
+from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
 from functrans.core.errors import publish
 from functrans.numpy.common import shape_tuple
 from functrans.sparse.base import (
     JAXSparse,
     check_index_dtype,
     index_dtype_for,
+    known,
     mismatch,
     outside,
     per_lane,
@@ -144,10 +146,14 @@ class BCSR(JAXSparse):
 
     def to_bcoo(self) -> BCOO:
         """The same array as batched coordinates."""
+        sizes = (self.indptr.shape[-1] - 1, self._columns)
+        at_once = known(coordinates_of_rows, self.indices, self.indptr)
+        if at_once is not NotImplemented:
+            return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
+                                       (self.data, at_once))
         rows = per_lane(row_numbers, self.n_batch)(self.indices, self.indptr)
         index = fnp.result_type(rows, self.indices)
         indices = fnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
-        sizes = (self.indptr.shape[-1] - 1, self._columns)
         return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
                                    (self.data, indices))
 
@@ -157,8 +163,13 @@ class BCSR(JAXSparse):
         if arr.n_sparse != 2:
             raise mismatch("BCSR.from_bcoo", f"{arr!r} has {arr.n_sparse} sparse axes, not 2.",
                            "x.update_layout(n_batch=, n_dense=)")
-        arr = bcoo_sort_indices(arr)
         rows, columns = arr.sparse_shape
+        at_once = rows_of_coordinates(arr.data, arr.indices, rows, columns, arr.indices_sorted)
+        if at_once is not NotImplemented:
+            data, indices, indptr, order = at_once
+            data = data if order is None else data[order]
+            return cls.tree_unflatten((columns, True, arr.unique_indices), (data, indices, indptr))
+        arr = bcoo_sort_indices(arr)
         # of size 1 along a batch axis: the whole batch, as each lane has pointers
         batch = arr.batch_shape
         indices = fnp.broadcast_to(arr.indices, (*batch, arr.nse, 2))
@@ -255,6 +266,14 @@ def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[Any],
     """
     return BCSR.from_bcoo(bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape,
                                                 broadcast_dimensions=broadcast_dimensions))
+
+
+def rows_times_rows(x: BCSR, y: BCSR) -> Any:
+    """The product of two matrices on known arrays of one dtype; else NotImplemented."""
+    if x.ndim != 2 or y.ndim != 2 or x._columns != y.indptr.shape[0] - 1:
+        return NotImplemented
+    out = csr_times_csr(x.data, x.indices, x.indptr, y.data, y.indices, y.indptr, y._columns)
+    return out if out is NotImplemented else BCSR.tree_unflatten((y._columns, True, True), out)
 
 
 def bcsr_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers,

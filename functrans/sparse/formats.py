@@ -87,9 +87,18 @@ class _Matrix(JAXSparse):
         raise TypeError("a matrix must say what its transpose is")
 
 
+def _starts(numbers: Array, count: Any) -> Array:
+    """Where each number begins among sorted ones, those out of bounds before or behind all."""
+    found: Array = fnp.searchsorted(numbers, fnp.arange(count + 1, dtype=numbers.dtype))
+    return found.astype(numbers.dtype)
+
+
 @register_pytree_node_class
 class COO(_Matrix):
     """A matrix by coordinates: `COO((data, row, col), shape=shape)`.
+
+    `rows_sorted` promises that row numbers do not decrease, `cols_sorted` that column numbers do
+    not: products go row by row then, as those of compressed rows.
 
     >>> import functrans.numpy as jnp
     >>> from functrans.experimental import sparse
@@ -101,13 +110,40 @@ class COO(_Matrix):
     row: Array
     col: Array
 
+    def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any],
+                 rows_sorted: bool = False, cols_sorted: bool = False) -> None:
+        super().__init__(args, shape=shape)
+        self._rows_sorted, self._cols_sorted = bool(rows_sorted), bool(cols_sorted)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The three parts, and what is static."""
+        return ((self.data, self.row, self.col),
+                (self._shape, self._rows_sorted, self._cols_sorted))
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[Any, ...], children: Any) -> COO:
+        """The matrix of `tree_flatten`."""
+        found: COO = super().tree_unflatten(aux[0], children)
+        _, found._rows_sorted, found._cols_sorted = aux
+        return found
+
+    def compressed(self) -> BCSR | CSC | None:
+        """The same matrix with compressed rows or columns, where these are sorted."""
+        if self._rows_sorted:
+            return BCSR((self.data, self.col, _starts(self.row, self._shape[0])),
+                        shape=self._shape)
+        if self._cols_sorted:
+            return CSC((self.data, self.row, _starts(self.col, self._shape[1])),
+                       shape=self._shape)
+        return None
+
     def batched(self) -> BCOO:
         """The same matrix as BCOO."""
         return BCOO((self.data, fnp.stack([self.row, self.col], axis=-1)), shape=self._shape)
 
     def _turned(self) -> COO:
-        out: COO = COO.tree_unflatten(self._shape[::-1], (self.data, self.col, self.row))
-        return out
+        return COO.tree_unflatten((self._shape[::-1], self._cols_sorted, self._rows_sorted),
+                                  (self.data, self.col, self.row))
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
@@ -118,7 +154,8 @@ class COO(_Matrix):
     @classmethod
     def from_bcoo(cls, mat: BCOO) -> COO:
         """The matrix of batched coordinates."""
-        return cls((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape)
+        return cls((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape,
+                   rows_sorted=mat.indices_sorted)
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None) -> COO:

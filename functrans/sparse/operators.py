@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans._runtime import csr_product
 from functrans.core.errors import IndexingError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple
 from functrans.sparse.base import OPERATIONS, JAXSparse, mismatch, outside
 from functrans.sparse.bcoo import BCOO
-from functrans.sparse.bcsr import BCSR, bcsr_dot_general
+from functrans.sparse.bcsr import BCSR, bcsr_dot_general, rows_times_rows
 from functrans.sparse.formats import COO, CSC, CSR
 from functrans.sparse.gathers import bcoo_take
 from functrans.sparse.layout import bcoo_sum_duplicates
@@ -80,7 +81,27 @@ def unary(x: JAXSparse, fun: Callable[[Any], Any]) -> Any:
     return x.with_data(fun(x.data))
 
 
+def _at_once(x: Any, y: Any) -> Any:
+    """A product whose operands are known, by the runtime: 1 us where tracing it would take 40."""
+    left, right = type(x), type(y)
+    if left is BCSR:
+        if right is BCSR:
+            return rows_times_rows(x, y)
+        return csr_product(x.data, x.indices, x.indptr, y, x._columns, False)
+    if right is BCSR:
+        return csr_product(y.data, y.indices, y.indptr, x, y._columns, True) \
+            if getattr(x, "ndim", 0) == 1 else NotImplemented
+    if left is CSR:
+        return csr_product(x.data, x.indices, x.indptr, y, x._shape[1], False)
+    if left is CSC:
+        return csr_product(x.data, x.indices, x.indptr, y, x._shape[0], True)
+    return NotImplemented
+
+
 def _matmul(x: Any, y: Any) -> Any:
+    at_once = _at_once(x, y)
+    if at_once is not NotImplemented:
+        return at_once
     x, y = (a if isinstance(a, JAXSparse) else fnp.asarray(a) for a in (x, y))
     if not x.ndim or not y.ndim:
         raise mismatch("matmul", "an operand has no axes.", "x * y")
@@ -89,6 +110,10 @@ def _matmul(x: Any, y: Any) -> Any:
     if x.shape[contract[0][0]] != y.shape[contract[1][0]]:
         raise mismatch("matmul", f"shapes {x.shape} and {y.shape} do not fit.")
     if x.ndim <= 2 and y.ndim <= 2:
+        if isinstance(kept, COO) and not (isinstance(x, JAXSparse) and isinstance(y, JAXSparse)):
+            of_rows = kept.compressed()
+            of_rows = kept if of_rows is None else of_rows
+            x, y = (of_rows if a is kept else a for a in (x, y))
         x, y = (a.batched() if isinstance(a, (COO, CSR)) else a for a in (x, y))
         if isinstance(x, CSC):
             x, contract = x.batched(), ((0,), contract[1])

@@ -10,11 +10,12 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
+from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
 from functrans.core.dtypes import is_half
 from functrans.core.errors import publish
 from functrans.numpy.common import is_traced
 from functrans.ops import segment_sum
-from functrans.sparse.base import keys, mismatch, per_lane
+from functrans.sparse.base import keys, known, mismatch, per_lane
 from functrans.sparse.bcoo import BCOO, add_at, full_batch, read_at
 from functrans.sparse.layout import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
 from functrans.sparse.movement import bcoo_broadcast_in_dim
@@ -233,11 +234,17 @@ def _sparse_product(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims
 
 def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO:
     lhs, rhs = (bcoo_update_layout(m, n_batch=0, n_dense=0) for m in (lhs, rhs))
+    if not lb and len(lc) == 1 and lhs.ndim == rhs.ndim == 2:
+        at_once = _rows_times_rows(lhs if lc[0] else lhs.transpose(),
+                                   rhs.transpose() if rc[0] else rhs)
+        if at_once is not None:
+            return at_once
     left, right = [*lb, *lc], [*rb, *rc]
     sizes = tuple([lhs.shape[a] for a in left])
     free = [[a for a in range(m.ndim) if a not in used] for m, used in ((lhs, left), (rhs, right))]
     out_sizes = (*[lhs.shape[a] for a in (*lb, *free[0])], *[rhs.shape[a] for a in free[1]])
-    (mine, theirs), none = keys(sizes, _columns(lhs.indices, left), _columns(rhs.indices, right))
+    (mine, theirs), none = known(
+        lambda a, b: keys(sizes, _columns(a, left), _columns(b, right)), lhs.indices, rhs.indices)
     if is_traced(mine) or is_traced(theirs):
         i, j = (fnp.repeat(fnp.arange(lhs.nse), rhs.nse), fnp.tile(fnp.arange(rhs.nse), lhs.nse))
         agree = (mine[i] == theirs[j]) & (mine[i] < none)
@@ -246,8 +253,9 @@ def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO
         agree = None
     values = lhs.data[i] * rhs.data[j]
     index = fnp.result_type(lhs.indices, rhs.indices)
-    found = fnp.concatenate([_columns(lhs.indices, [*lb, *free[0]]).astype(index)[i],
-                             _columns(rhs.indices, free[1]).astype(index)[j]], axis=-1)
+    found = known(lambda a, b: fnp.concatenate([
+        _columns(a, [*lb, *free[0]]).astype(index)[i],
+        _columns(b, free[1]).astype(index)[j]], axis=-1), lhs.indices, rhs.indices)
     if agree is not None:
         values = fnp.where(agree, values, fnp.zeros((), values.dtype))
         found = fnp.where(agree[:, None], found, fnp.asarray(np.asarray(out_sizes, index)))
@@ -256,6 +264,20 @@ def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO
         most = out.size
         return bcoo_sum_duplicates(out, nse=most) if most < out.nse else out
     return _summed(out)
+
+
+def _rows_times_rows(lhs: BCOO, rhs: BCOO) -> BCOO | None:
+    """The product of two matrices on known arrays of one dtype, by the runtime."""
+    parts = [rows_of_coordinates(m.data, m.indices, *m.sparse_shape, m.indices_sorted)
+             for m in (lhs, rhs)]
+    if any(p is NotImplemented or p[3] is not None for p in parts):
+        return None
+    out = csr_times_csr(*parts[0][:3], *parts[1][:3], rhs.sparse_shape[1])
+    if out is NotImplemented:
+        return None
+    data, indices, indptr = out
+    shape = lhs.sparse_shape[0], rhs.sparse_shape[1]
+    return BCOO.tree_unflatten((shape, True, True), (data, coordinates_of_rows(indices, indptr)))
 
 
 def _matches(mine: Any, theirs: Any, none: int) -> tuple[Any, Any]:
@@ -272,11 +294,11 @@ def _matches(mine: Any, theirs: Any, none: int) -> tuple[Any, Any]:
 def _summed(mat: BCOO) -> BCOO:
     """Duplicates added up where indices are known: their order is found on the host."""
     sizes = mat.sparse_shape
-    (found,), none = keys(sizes, mat.indices)
+    (found,), none = known(lambda at: keys(sizes, at), mat.indices)
     at, first, numbers = np.unique(np.asarray(found), return_index=True, return_inverse=True)
     first = first[at < none]
     data = segment_sum(mat.data, fnp.asarray(numbers.reshape(-1)), len(first))
-    indices = mat.indices[fnp.asarray(first)]
+    indices = known(lambda at: at[fnp.asarray(first)], mat.indices)
     return BCOO.tree_unflatten((sizes, True, True), (data, indices))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans._runtime import csr_product
 from functrans.core.dtypes import kind
 from functrans.core.eager import is_on_gpu
 from functrans.numpy.common import staged
@@ -46,12 +47,18 @@ def pointers(rows: Array, count: int, dtype: Any) -> Array:
 
 def csr_matmul(data: Array, indices: Array, indptr: Array, x: Array) -> Array:
     """Compressed rows times the columns of x, or times a vector."""
+    at_once = csr_product(data, indices, indptr, x, x.shape[0], False)
+    if at_once is not NotImplemented:
+        return at_once
     return _product(data, indices, indptr, x, x.shape[0], False)
 
 
 def csr_matmul_transposed(data: Array, indices: Array, indptr: Array, x: Array,
                           columns: int) -> Array:
     """The transpose of compressed rows times the columns of x, or times a vector."""
+    at_once = csr_product(data, indices, indptr, x, columns, True)
+    if at_once is not NotImplemented:
+        return at_once
     return _product(data, indices, indptr, x, columns, True)
 
 

@@ -125,10 +125,12 @@ def test_settings(jax):
     jax.config.update("jax_log_compiles", True)
     assert jax.config.jax_log_compiles is True
     assert jax.config.read("jax_disable_jit") is False
-    with jax.numpy_dtype_promotion("standard"), jax.log_compiles():
-        pass
+    jax.config.update("jax_log_compiles", False)
+    with jax.numpy_dtype_promotion("strict"), jax.log_compiles(), \
+            pytest.raises(TypeError, match="float32 and int32"):
+        jax.numpy.ones(2) + jax.numpy.arange(2)
     with pytest.raises(ValueError, match="always"):
-        jax.numpy_dtype_promotion("strict")
+        jax.threefry_partitionable(False)
 
 
 def test_a_program_runs_as_on_jax(jax, tmp_path, monkeypatch, capsys):

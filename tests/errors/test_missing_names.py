@@ -30,7 +30,8 @@ matrix = x.reshape(2, 3)
 
 
 @pytest.mark.parametrize("module, name, fix", [
-    ("functrans", "tree_map", "ft.tree.map(fun, tree)"), ("functrans", "pmap", "ft.vmap(fun)"),
+    ("functrans", "tree_map", "ft.tree.map(fun, tree)"),
+    ("functrans", "xmap", "ft.vmap(fun, axis_name=...)"),
     ("functrans", "sin", "functrans.numpy.sin"), ("functrans", "synchronize", "ft.block_until"),
     ("functrans", "scan", "functrans.lax.scan"), ("functrans", "grd", "functrans.grad"),
     ("functrans.numpy", "matmull", "functrans.numpy.matmul"),

@@ -9,19 +9,14 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError
-from functrans.core.jaxpr import Var
 from functrans.core.source import user_source
 from functrans.core.trace import get_trace
 from functrans.core.tree_levels import is_tree_node
 from functrans.extend.core import Primitive
 
-__all__ = ["AbstractRef", "DropVar", "EArray", "ExtendedDType", "Ref", "TypedNdArray", "call_p",
+__all__ = ["AbstractRef", "EArray", "ExtendedDType", "Ref", "TypedNdArray", "call_p",
            "closed_call_p", "global_result_handlers", "new_ref", "physical_aval", "stop_gradient_p",
            "supports_inf", "trace_state_clean", "tree_registry"]
-
-
-class DropVar(Var):
-    """A result that nobody reads, in JAX; here it is a variable as any other."""
 
 
 class AbstractRef:

@@ -23,6 +23,8 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.experimental.jet": ModuleEntry(("functrans.experimental.jet",)),
     "jax.experimental.ode": ModuleEntry(("functrans.experimental.ode",)),
     "jax.experimental.sparse": ModuleEntry(("functrans.experimental.sparse",)),
+    **{f"jax.experimental.sparse.{name}": ModuleEntry((f"functrans.experimental.sparse.{name}",))
+       for name in ("ad", "api", "bcoo", "bcsr", "coo", "csr", "random", "transform", "util")},
     "jax.experimental.sparse.linalg": ModuleEntry(("functrans.sparse.linalg",)),
     "jax.experimental.hijax": ModuleEntry((f"{_PARTS}.hijax",), hidden=frozenset({"hitypes"})),
     "jax.experimental.layout": ModuleEntry(("functrans.as_jax.parts.layout",)),

@@ -17,7 +17,7 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.extend": ModuleEntry(("functrans.extend",),
                               hidden=frozenset({"programs", "user_primitive"})),
     "jax.extend.core": ModuleEntry(("functrans.extend.core",),
-                              {"DropVar": f"{_PARTS}.stand_ins:DropVar"}),
+                              {"DropVar": "functrans.extend.core:DropVar"}),
     "jax.extend.core.primitives": ModuleEntry(("functrans.extend.core.primitives",), {
         "call_p": f"{_PARTS}.stand_ins:call_p",
         "closed_call_p": f"{_PARTS}.stand_ins:closed_call_p"}),

@@ -21,7 +21,7 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
         "Out": "builtins:tuple", "JaxException": "functrans.errors:FunctransError"}),
     "jax._src.compiler": ModuleEntry((f"{_PARTS}.backend",)),
     "jax._src.core": ModuleEntry(("functrans.core", "functrans.extend.core"), {
-        "DropVar": f"{_PARTS}.stand_ins:DropVar",
+        "DropVar": "functrans.extend.core:DropVar",
         "physical_aval": f"{_PARTS}.stand_ins:physical_aval",
         "trace_state_clean": f"{_PARTS}.stand_ins:trace_state_clean"}),
     "jax._src.dispatch": ModuleEntry((), {"wait_for_tokens": "functrans:effects_barrier"}),

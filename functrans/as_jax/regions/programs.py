@@ -21,7 +21,7 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.test_util": ModuleEntry((f"{_PARTS}.test_util",), hidden=frozenset({"EPS", "test_util"})),
     "jax.api_util": ModuleEntry((f"{_PARTS}.api_util",)),
     "jax.core": ModuleEntry(("functrans.core",), {
-        "DropVar": f"{_PARTS}.stand_ins:DropVar",
+        "DropVar": "functrans.extend.core:DropVar",
         "find_top_trace": "functrans.extend.core:find_top_trace",
         "get_opaque_trace_state": "functrans.extend.core:get_opaque_trace_state"}),
 })

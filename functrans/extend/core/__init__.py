@@ -21,6 +21,8 @@ from functrans.core.jaxpr import Equation as JaxprEqn
 from functrans.core.jaxpr import jaxprs_in as jaxprs_in_params
 from functrans.extend.core import primitives
 from functrans.extend.programs import (
+    AbstractToken,
+    DropVar,
     Effect,
     Effects,
     TraceTag,
@@ -46,15 +48,16 @@ from functrans.extend.programs import (
     valid_jaxtype,
 )
 from functrans.extend.user_primitive import UserPrimitive as Primitive
+from functrans.lax.tokens import Token
 
-__all__ = ["ClosedJaxpr", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr",
-           "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types",
-           "call_impl", "check_jaxpr", "concrete_or_error", "find_top_trace", "gensym",
-           "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval",
-           "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
-           "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace", "subjaxprs",
-           "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
-           "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE",
-           "valid_jaxtype"]
+__all__ = ["AbstractToken", "ClosedJaxpr", "DropVar", "Effect", "Effects",
+           "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
+           "Primitive", "Token", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
+           "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state",
+           "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
+           "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "primitives",
+           "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval",
+           "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+           "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype"]
 
 publish(globals(), __all__)

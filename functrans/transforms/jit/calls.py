@@ -18,6 +18,7 @@ from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import bound_axes
+from functrans.core.check import check_jaxpr
 from functrans.core.chunking import chunking, traced_in_chunks
 from functrans.core.compiling import for_compiler
 from functrans.core.convert import to_array
@@ -31,6 +32,7 @@ from functrans.core.recording import recorded, recorder
 from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
 from functrans.core.staging import stage
+from functrans.core.switches import NoExecutionTrace, WatchTrace
 from functrans.core.trace import Tracer, run_in
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.transforms.checks.eager import CheckTrace
@@ -46,6 +48,7 @@ from functrans.transforms.jit.executables import (
 from functrans.transforms.jit.fitting import fitted
 from functrans.transforms.jit.primitive import checked_p, jit_p
 from functrans.transforms.jit.retrace import Compilation
+from functrans.transforms.jit.shown import before_trace, log_reasons
 from functrans.transforms.jit.sizes import (
     Attempt,
     Family,
@@ -74,9 +77,12 @@ class TraceOutcome:
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
                  name: str, chunks: int = 1) -> None:
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
+        before_trace(name, avals)
         with recorded(name, "trace"), for_compiler(to_machine_code()), \
                 traced_in_chunks(chunks) as batches:
             closed = with_small_consts_inside(stage(flat, avals, name=name))
+        if config.current().enable_checks:
+            check_jaxpr(closed)
         self.consts = closed.consts
         self.jaxpr: Jaxpr = closed.jaxpr.hoist_consts()
         self.out_tree: PyTreeDef = flat.out_tree
@@ -233,6 +239,8 @@ class Traces:
         self.history.append(Compilation(tree, fixed, avals, bound_axes(), config.current(), sized,
                                         self.jitted.named.argument, user_source(), merged,
                                         failure))
+        if config.current().explain_misses:
+            log_reasons(self.jitted.name, self.history)
 
 
 class Calls:
@@ -251,9 +259,12 @@ class Calls:
 
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         """The result of a call; its program is the runtime's from now on, by `key`."""
-        if type(get_trace()) is CheckTrace:  # which looks at operations, not at programs
+        jitted, trace = self.jitted, get_trace()
+        if type(trace) is NoExecutionTrace:
+            raise trace.refusal(jitted.name)
+        if type(trace) in (CheckTrace, WatchTrace) and trace.parent is None:
+            # which looks at operations, not at programs
             return run_in(None, self.miss, call, args, kwargs, key)
-        jitted = self.jitted
         if config.current().disable_jit:
             return jitted.fun(*args, **kwargs)
         (dynamic, keywords), fixed = jitted.static.split(args, kwargs)

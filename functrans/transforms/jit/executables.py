@@ -32,6 +32,7 @@ from functrans.lowering.backend import (
 )
 from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
+from functrans.transforms.jit.shown import compilation_logged
 from functrans.transforms.meshes import dims_on, mesh_of
 
 __all__ = ["constants_for", "executable_of", "forget_executables", "is_compiled_within",
@@ -80,6 +81,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
            require_inplace, settings.memory_limit, settings.chunks_batches)
     if key not in known:
         with recorded(jaxpr.name, "compile", backend=backend), \
+                compilation_logged(jaxpr.name, backend), \
                 sizes_decided(None):  # sizes of other programs are not those of a trace that runs
             ready = None if donated or settings.checks else _provided.get(jaxpr)
             known[key] = (ready and ready(jaxpr, backend)) or _compiled(

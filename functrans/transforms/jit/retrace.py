@@ -19,7 +19,7 @@ from functrans.core.source import Source, describe_source
 from functrans.core.tree import PyTreeDef, tree_paths
 from functrans.transforms.jit.sizes import SizedShapes
 
-__all__ = ["Compilation", "Retraces", "explain_retrace"]
+__all__ = ["Compilation", "Retraces", "explain_retrace", "reasons_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +101,10 @@ def explain_retrace(fun: Callable[..., Any]) -> Retraces:
     calls = vars(fun)["calls"]
     history = tuple(calls.traces.history)
     return Retraces(calls.jitted.name, history,
-                    tuple(_reasons(c, history[:k]) for k, c in enumerate(history)))
+                    tuple(reasons_of(c, history[:k]) for k, c in enumerate(history)))
 
 
-def _reasons(one: Compilation, before: Sequence[Compilation]) -> tuple[str, ...]:
+def reasons_of(one: Compilation, before: Sequence[Compilation]) -> tuple[str, ...]:
     """The fewest differences to one of the programs there were, of which later ones are nearer."""
     if not before:
         return ("the first call",)
