@@ -148,6 +148,17 @@ from functrans.scipy.special.integrals import (
     sici,
     spence,
 )
+from functrans.scipy.special.kelvin_functions import (
+    bei,
+    beip,
+    ber,
+    berp,
+    kei,
+    keip,
+    kelvin,
+    ker,
+    kerp,
+)
 from functrans.scipy.special.lambert import (
     agm,
     lambertw,
@@ -167,6 +178,14 @@ from functrans.scipy.special.modified_bessel import (
     kn,
     kv,
     kve,
+)
+from functrans.scipy.special.more_polynomials import (
+    eval_chebyc,
+    eval_chebys,
+    eval_sh_chebyt,
+    eval_sh_chebyu,
+    eval_sh_jacobi,
+    eval_sh_legendre,
 )
 from functrans.scipy.special.orthogonal import (
     eval_chebyt,
@@ -192,6 +211,7 @@ from functrans.scipy.special.quadrature import (
     roots_laguerre,
     roots_legendre,
 )
+from functrans.scipy.special.struve_functions import modstruve, struve
 
 __all__ = [
     "agm",
@@ -200,7 +220,11 @@ __all__ = [
     "bdtr",
     "bdtrc",
     "bdtri",
+    "bei",
+    "beip",
+    "ber",
     "bernoulli",
+    "berp",
     "bessel_jn",
     "beta",
     "betainc",
@@ -239,6 +263,8 @@ __all__ = [
     "erfcx",
     "erfi",
     "erfinv",
+    "eval_chebyc",
+    "eval_chebys",
     "eval_chebyt",
     "eval_chebyu",
     "eval_gegenbauer",
@@ -248,6 +274,10 @@ __all__ = [
     "eval_jacobi",
     "eval_laguerre",
     "eval_legendre",
+    "eval_sh_chebyt",
+    "eval_sh_chebyu",
+    "eval_sh_jacobi",
+    "eval_sh_legendre",
     "exp1",
     "exp2",
     "exp10",
@@ -292,6 +322,11 @@ __all__ = [
     "k0e",
     "k1",
     "k1e",
+    "kei",
+    "keip",
+    "kelvin",
+    "ker",
+    "kerp",
     "kl_div",
     "kn",
     "kv",
@@ -305,6 +340,7 @@ __all__ = [
     "logit",
     "logsumexp",
     "lpmv",
+    "modstruve",
     "multigammaln",
     "nbdtr",
     "nbdtrc",
@@ -343,6 +379,7 @@ __all__ = [
     "spherical_jn",
     "stdtr",
     "stdtrit",
+    "struve",
     "tandg",
     "voigt_profile",
     "wofz",
