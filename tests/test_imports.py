@@ -133,6 +133,7 @@ SCIPY_USERS = {
     "direct.py",
     "scipy_programs.py",
     "test_arguments.py",
+    "test_at_once.py",
     "test_beside_scipy.py",
     "test_composed.py",
     "test_linalg_beside_scipy.py",

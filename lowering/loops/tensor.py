@@ -111,9 +111,10 @@ class Map(Tensor):
 
     `weight`: what one element costs, in additions; movement is free. `repeats`: one element of an
     operand is read for several elements. `terms`: an element reads so many of each operand.
+    `converts`: it is its operand in another dtype, and nothing else.
     """
 
-    __slots__ = ("repeats", "terms", "weight")
+    __slots__ = ("converts", "repeats", "terms", "weight")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor], define: Define, *,
                  weight: int = 1, repeats: bool = False, terms: int = 1,
@@ -122,6 +123,7 @@ class Map(Tensor):
         self.weight = weight
         self.repeats = repeats
         self.terms = terms
+        self.converts = False
 
 
 class Later(Map):

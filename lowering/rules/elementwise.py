@@ -296,7 +296,10 @@ def convert(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
 def _convert(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     dtype = dtype_name(eqn.outvars[0].aval.dtype)
     assert dtype is not None
-    return pointwise(eqn, xs, 1, lambda s, x: convert(s, x, dtype))
+    (out,) = found = pointwise(eqn, xs, 1, lambda s, x: convert(s, x, dtype))
+    if isinstance(out, Map):
+        out.converts = True
+    return found
 
 
 def _select_n(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:

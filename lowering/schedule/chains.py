@@ -330,8 +330,8 @@ def tensors_of(step: Step) -> list[Tensor]:
 
 def _is_barrier(step: Step) -> bool:
     """Whether a step may do more than write what it makes."""
-    if isinstance(step, Call):
-        return not isinstance(step, Gemm)
+    if isinstance(step, Call):  # tile programs multiply what is of one dtype
+        return not isinstance(step, Gemm) or len({t.dtype for t in step.operands}) > 1
     return any(m.role == "scatter" for m in step.members)
 
 

@@ -47,6 +47,8 @@ def emulation() -> Iterator[None]:
                 setattr(module, name, InterpretedFunction(value.fn))
     interpreter_builder.create_dot = _dot
     interpreter_builder.create_splat = _splat
+    interpreter_builder.create_si_to_fp = _from_integer
+    interpreter_builder.create_fp_to_fp = _from_float
     folds = ReduceOps.generic_reduce, ScanOps.generic_scan
     ReduceOps.generic_reduce, ScanOps.generic_scan = _reduced, _scanned
     patch = interpreter._patch_lang_tensor
@@ -54,7 +56,8 @@ def emulation() -> Iterator[None]:
     try:
         yield
     finally:
-        del interpreter_builder.create_dot, interpreter_builder.create_splat
+        for name in ("create_dot", "create_splat", "create_si_to_fp", "create_fp_to_fp"):
+            delattr(interpreter_builder, name)
         ReduceOps.generic_reduce, ScanOps.generic_scan = folds
         interpreter._patch_lang_tensor = patch
         for target, attributes in before:
@@ -119,6 +122,24 @@ def _scanned(self: Any, tensors: Any) -> list[Any]:
 
 def _dot(a: Any, b: Any, *rest: Any) -> Any:
     return InterpreterBuilder.create_dot(interpreter_builder, _wide(a), _wide(b), *rest)
+
+
+def _from_integer(x: Any, target: Any) -> Any:
+    """An integer as a float: the interpreter takes one for the bits of bfloat16."""
+    if target.scalar != tl.bfloat16:
+        return InterpreterBuilder.cast_impl(interpreter_builder, x, target)
+    bits = x.data.astype(ml_dtypes.bfloat16).view(np.uint16)
+    return TensorHandle(bits, target.scalar)
+
+
+def _from_float(x: Any, target: Any, rounding: Any) -> Any:
+    """A float as another; of float8 by its values, those that are no numbers included."""
+    if x.dtype.scalar not in FLOAT8 or target.scalar not in (tl.bfloat16, tl.float16):
+        return InterpreterBuilder.create_fp_to_fp(interpreter_builder, x, target, rounding)
+    values = x.data.view(FLOAT8[x.dtype.scalar])
+    wide = values.astype(ml_dtypes.bfloat16).view(np.uint16) if target.scalar == tl.bfloat16 \
+        else values.astype(np.float16)
+    return TensorHandle(wide, target.scalar)
 
 
 def _splat(target: Any, x: Any) -> Any:

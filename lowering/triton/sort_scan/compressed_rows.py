@@ -31,7 +31,7 @@ __all__ = ["RULES", "RowProductCall"]
 TILE = 256  # elements times columns that a program reads at a time
 COLUMNS = 64  # of a program
 PIECE = 256  # elements
-PIECES = 4  # of a program
+PIECES = 32  # times columns of a program, which searches for the rows of all at once
 
 
 class RowProductCall(AxisCall):
@@ -52,6 +52,7 @@ class RowProductCall(AxisCall):
         self.block_r = max(1, TILE // (self.block_c * self.block_e))
         self.across = -(-self.width // self.block_c)
         self.pieces = self.count // PIECE  # what is left over is in none
+        self.together = max(4, PIECES // self.block_c)
 
     def launches(self) -> Launches:
         places: dict[str, tuple[KernelOperand, int]] = {
@@ -113,8 +114,8 @@ class RowProductCall(AxisCall):
 
     def _pieces(self) -> TemplateKernel:
         """Sums of pieces that are of one row, which a binary search finds; others are not read."""
-        step = max(1, min(PIECE, 1024 // (self.block_c * PIECES)))
-        lines = [*self._columns("piece", PIECES), f"has = piece < {self.pieces}",
+        step = max(1, min(PIECE, 1024 // (self.block_c * self.together)))
+        lines = [*self._columns("piece", self.together), f"has = piece < {self.pieces}",
                  f"first = piece.to(tl.int64) * {PIECE}",
                  # the last row that begins at the first element or before it
                  "low = piece * 0", f"high = piece * 0 + {self.rows}",
@@ -124,13 +125,13 @@ class RowProductCall(AxisCall):
                  "    high = tl.where(found, high, middle)",
                  f"whole = has & (low > 0) & ({self._bound('low', 'has & (low > 0)')} >= "
                  f"first + {PIECE})",
-                 *self._accumulator(PIECES, step),
+                 *self._accumulator(self.together, step),
                  f"last = tl.where(whole, first + {PIECE}, first)",
                  f"for t in range(0, tl.max(last - first), {step}):",
                  *[f"    {line}" for line in self._elements("first[:, None] + t",
                                                             "last[:, None]")],
                  *self._stored("pieces", "piece", "whole")]
-        grid = -(-self.pieces // PIECES) * self.across
+        grid = -(-self.pieces // self.together) * self.across
         return self._kernel("pieces_of_rows", {"pieces": MEMORY[self.dtype]}, lines, grid, 4)
 
     def _rows(self) -> TemplateKernel:

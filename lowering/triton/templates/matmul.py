@@ -252,8 +252,10 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
         "PLACE_OF_SUMS": [PLACE_OF_SUMS], "ADD_MANY": [ADD_MANY],
         "NEXT_PART": ["col += BLOCK_N // 2"],
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
-        "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
-                 f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD],
+        "LOAD": [*([f"x = {x.load('row', 'step * BLOCK_K')}",
+                    f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD]),
+                 # weights of 8 bits, which 16 bits have exactly
+                 *[f"y = y.to({TYPES[p.a.dtype]})"] * (p.b.dtype != p.a.dtype)],
         "EPILOGUE": p.epilogue.lines, "STORE_TILE": [z.store("row", "col", "RESULT")]}
     sizes = _sizes(p, config.splits, any_size)
     strides = [s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)]
