@@ -586,10 +586,12 @@ invert = bitwise_not = bitwise_invert = ufunc_like("invert", "Every bit of x fli
 bitwise_count = unary(
     "bitwise_count",
     lambda x: lax.convert_element_type(lax.population_count(_abs_bits(x)), np.dtype(np.uint8)),
-    "Number of bits set in |x|, as uint8.", None, "iu")
+    "Number of bits set in |x|, as uint8; of a boolean it is 0 or 1.", None, "biu")
 
 
 def _abs_bits(x: Array) -> Array:
+    if kind(x.dtype) == "b":
+        return lax.convert_element_type(x, np.dtype(np.uint8))
     return lax.abs(x) if kind(x.dtype) == "i" else x
 
 

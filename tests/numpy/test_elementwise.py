@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference import check, compare, integers, normal
 
+import functrans as ft
 import functrans.numpy as fnp
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, 1e-30, 30.0, np.inf, -np.inf, np.nan],
@@ -258,3 +259,10 @@ def test_cbrt_and_gcd_of_large_numbers():
     y = np.array([5, 18, 1, 7, 0], np.int32)
     compare("gcd", x, y)
     compare("lcm", np.array([4, 0, 6], np.int32), np.array([6, 3, 0], np.int32))
+
+
+def test_bits_of_booleans_are_counted():
+    for x in (np.array([True, False]), np.array([-3, 7], np.int8), np.uint16(255)):
+        for f in (fnp.bitwise_count, ft.jit(fnp.bitwise_count)):
+            got = f(x)
+            assert got.dtype == np.uint8 and np.array_equal(got, np.bitwise_count(x))
