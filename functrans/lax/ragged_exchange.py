@@ -70,7 +70,8 @@ def ragged_all_to_all(operand: ArrayLike, output: ArrayLike, input_offsets: Arra
     inside = bitwise_and(ge(row, start), lt(row, add(start, count)))
     nowhere = full_like(row, output.shape[0])
     place = where(inside, add(sub(row, start), goal), nowhere)
-    return _written(output, everything, place)
+    out: Array = _written(output, everything, place)
+    return out
 
 
 def _written(output: Any, rows: Any, place: Any) -> Any:

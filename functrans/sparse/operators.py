@@ -111,8 +111,8 @@ def _matmul(x: Any, y: Any) -> Any:
         raise mismatch("matmul", f"shapes {x.shape} and {y.shape} do not fit.")
     if x.ndim <= 2 and y.ndim <= 2:
         if isinstance(kept, COO) and not (isinstance(x, JAXSparse) and isinstance(y, JAXSparse)):
-            of_rows = kept.compressed()
-            of_rows = kept if of_rows is None else of_rows
+            compressed = kept.compressed()
+            of_rows = kept if compressed is None else compressed
             x, y = (of_rows if a is kept else a for a in (x, y))
         x, y = (a.batched() if isinstance(a, (COO, CSR)) else a for a in (x, y))
         if isinstance(x, CSC):

@@ -268,11 +268,12 @@ def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO
 
 def _rows_times_rows(lhs: BCOO, rhs: BCOO) -> BCOO | None:
     """The product of two matrices on known arrays of one dtype, by the runtime."""
-    parts = [rows_of_coordinates(m.data, m.indices, *m.sparse_shape, m.indices_sorted)
-             for m in (lhs, rhs)]
-    if any(p is NotImplemented or p[3] is not None for p in parts):
+    left, right = (rows_of_coordinates(m.data, m.indices, m.sparse_shape[0], m.sparse_shape[1],
+                                       m.indices_sorted) for m in (lhs, rhs))
+    if any(p is NotImplemented or p[3] is not None for p in (left, right)):
         return None
-    out = csr_times_csr(*parts[0][:3], *parts[1][:3], rhs.sparse_shape[1])
+    out = csr_times_csr(left[0], left[1], left[2], right[0], right[1], right[2],
+                        rhs.sparse_shape[1])
     if out is NotImplemented:
         return None
     data, indices, indptr = out

@@ -48,18 +48,18 @@ def pointers(rows: Array, count: int, dtype: Any) -> Array:
 def csr_matmul(data: Array, indices: Array, indptr: Array, x: Array) -> Array:
     """Compressed rows times the columns of x, or times a vector."""
     at_once = csr_product(data, indices, indptr, x, x.shape[0], False)
-    if at_once is not NotImplemented:
-        return at_once
-    return _product(data, indices, indptr, x, x.shape[0], False)
+    out: Array = at_once if at_once is not NotImplemented else \
+        _product(data, indices, indptr, x, x.shape[0], False)
+    return out
 
 
 def csr_matmul_transposed(data: Array, indices: Array, indptr: Array, x: Array,
                           columns: int) -> Array:
     """The transpose of compressed rows times the columns of x, or times a vector."""
     at_once = csr_product(data, indices, indptr, x, columns, True)
-    if at_once is not NotImplemented:
-        return at_once
-    return _product(data, indices, indptr, x, columns, True)
+    out: Array = at_once if at_once is not NotImplemented else \
+        _product(data, indices, indptr, x, columns, True)
+    return out
 
 
 def _product(data: Array, indices: Array, indptr: Array, x: Array, columns: int,

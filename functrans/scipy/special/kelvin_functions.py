@@ -60,8 +60,9 @@ def _first_by_circle(x: Array, order: int) -> Pair:
         return odd * lax.sin(s) if imaginary else even * lax.cos(s)
 
     weights = np.full(len(_ON_CIRCLE), 1.0 / len(_ON_CIRCLE))
-    return tuple([over_nodes(lambda node, x, im=im: part(node, x, im),  # type: ignore[misc]
-                             _ON_CIRCLE, weights, x) for im in (False, True)])
+    real, imaginary = (over_nodes(lambda node, x, im=im: part(node, x, im), _ON_CIRCLE, weights, x)
+                       for im in (False, True))
+    return real, imaginary
 
 
 def _series_far(x: Array, order: int, sign: float) -> Pair:
@@ -122,9 +123,10 @@ def _first(x: Array, order: int) -> Pair:
     half = lax.exp(0.5 * _ROOT * far)
     turn = fnp.where(x < 0, -1.0, 1.0) if order else 1.0
     nothing = fnp.where(size == math.inf, math.nan, 0.0)
-    return tuple([  # type: ignore[return-value]
+    real, imaginary = (
         fnp.where(small, s, fnp.where(near, i, o * half * half)) * turn + nothing
-        for s, i, o in zip(series, inside, outside, strict=True)])
+        for s, i, o in zip(series, inside, outside, strict=True))
+    return real, imaginary
 
 
 _HARMONIC: Final = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, _TERMS + 2))])
@@ -159,8 +161,9 @@ def _second_by_line(x: Array, order: int) -> Pair:
             size = size * (1.0 + lift)
         return size * (-lax.sin(angle) if imaginary else lax.cos(angle))
 
-    return tuple([over_nodes(lambda node, x, end, im=im: part(node, x, end, im),  # type: ignore
-                             _LINE, _WEIGHTS, x, end) for im in (False, True)])
+    real, imaginary = (over_nodes(lambda node, x, end, im=im: part(node, x, end, im), _LINE,
+                                  _WEIGHTS, x, end) for im in (False, True))
+    return real, imaginary
 
 
 def _second(x: Array, order: int) -> Pair:
@@ -176,10 +179,11 @@ def _second(x: Array, order: int) -> Pair:
         middle, outside = (_turned(p, 0.25 * math.pi) for p in (middle, outside))
     scale = lax.exp(-_ROOT * fnp.where(far, far_x, middle_x))
     at_0 = ((math.inf, -0.25 * math.pi), (math.inf, 0.0))[order]
-    return tuple([  # type: ignore[return-value]
+    real, imaginary = (
         fnp.where(regular, fnp.where(near, s, scale * fnp.where(far, o, m)),
                   fnp.where(x == 0, limit, fnp.where(x == math.inf, 0.0, math.nan)))
-        for s, m, o, limit in zip(small, middle, outside, at_0, strict=True)])
+        for s, m, o, limit in zip(small, middle, outside, at_0, strict=True))
+    return real, imaginary
 
 
 def _slope_rule(other: Callable[..., Array], sign: float, at_0: float) -> Callable[..., Array]:
@@ -199,7 +203,7 @@ def _family(part: Callable[[Array, int], Pair], falls: bool, at_0: tuple[float, 
 
     def slope(which: int) -> Callable[..., Array]:
         def fun(x: Array) -> Array:
-            found = part(x, 1)[which]
+            found: Array = part(x, 1)[which]
             return -found if falls else found
 
         return partials(_slope_rule(values[1 - which], -1.0 if which == 0 else 1.0,

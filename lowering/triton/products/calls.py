@@ -90,9 +90,9 @@ NARROW_TYPES = {"f8e4": "fp8e4nv", "f8e5": "fp8e5", "i8": "i8"}
 """Of weights: 16 bits have all their values."""
 OPERAND_TYPES = MATRIX_TYPES | NARROW_TYPES
 LEAST_ROWS, MOST_ROWS = 2, 64
-"""Of a product that converts weights for each tile of its rows again. With 4096 x 4096 of int8 on an
-H100 4 rows take 14.3 us (converted in memory before: 35.7; bfloat16: 13.3), 16 rows 16.9 (37.8),
-64 rows 28.0 (38.6); 128 rows of float8 took 57.5, and converted before 51.9."""
+"""Of a product that converts weights for each tile of its rows again. With 4096 x 4096 of int8 an
+H100 takes 14.3 us for 4 rows (converted in memory before: 35.7; bfloat16: 13.3), 16.9 for 16
+(37.8), 28.0 for 64 (38.6); 128 rows of float8 took 57.5, and converted before 51.9."""
 EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
 STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
