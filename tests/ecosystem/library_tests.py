@@ -45,13 +45,13 @@ class Outcome:
 def run(library: str, python: str, plugin: tuple[str, ...], workers: int,
         show: bool = False) -> Outcome:
     """Run the tests of a library with an interpreter."""
-    left_out = [f"--deselect={_node(python, test)}" for test in LEFT_OUT.get(library, [])
-                if plugin]
+    left_out = [f"--deselect={_node(test)}" for test in LEFT_OUT.get(library, []) if plugin]
+    place = _place(library, python)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         subprocess.run(
-            [python, "-m", "pytest", *plugin, "-c", HERE / "pytest.ini", "--rootdir", folder,
-             "-n", str(workers), "--pyargs", library, f"--junitxml={report}", *left_out],
+            [python, "-m", "pytest", *plugin, "-c", HERE / "pytest.ini", "--rootdir", place.parent,
+             "-n", str(workers), place, f"--junitxml={report}", *left_out],
             cwd=folder, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             stdout=None if show else subprocess.DEVNULL, check=False)
         if not report.exists():
@@ -59,7 +59,21 @@ def run(library: str, python: str, plugin: tuple[str, ...], workers: int,
         return Outcome(library, outcomes(report))
 
 
-def _node(python: str, test: str) -> str:
+def _place(library: str, python: str) -> Path:
+    """Where an interpreter has a library.
+
+    The folder above it is pytest's root, so that a test has one name wherever it is installed.
+    """
+    found = subprocess.run(
+        [python, "-c", "import importlib.util, sys; "
+         "print(*importlib.util.find_spec(sys.argv[1]).submodule_search_locations)", library],
+        capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise SystemExit(f"{python} does not have {library}:\n{found.stderr}")
+    return Path(found.stdout.strip())
+
+
+def _node(test: str) -> str:
     """The argument of pytest for a test by its class and name."""
     cls, _, name = test.partition("::")
     module, _, cls = cls.rpartition(".")
