@@ -529,16 +529,6 @@ PyType_Slot slot(int id, Function function) {
 
 PyObject* bump_epoch(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(++global_epoch); }
 
-PyObject* set_context_token(PyObject*, PyObject* token) {
-  const long long value = PyLong_AsLongLong(token);
-  if (value == -1 && PyErr_Occurred()) return nullptr;
-  return PyLong_FromLongLong(std::exchange(thread_state.context_token, value));
-}
-
-PyObject* get_context_token(PyObject*, PyObject*) {
-  return PyLong_FromLongLong(thread_state.context_token);
-}
-
 bool init_jit_function(PyObject* module) {
   PyType_Slot key_slots[] = {
       slot(Py_tp_dealloc, key_dealloc), slot(Py_tp_traverse, key_traverse), {0, nullptr}};

@@ -7,7 +7,5 @@ namespace functrans {
 
 bool init_jit_function(PyObject* module);
 PyObject* bump_epoch(PyObject*, PyObject*);
-PyObject* set_context_token(PyObject*, PyObject* token);
-PyObject* get_context_token(PyObject*, PyObject*);
 
 }  // namespace functrans

@@ -316,6 +316,7 @@ Flattened Signature::flatten_call(PyObject* const* args, Py_ssize_t nargs, PyObj
   const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   words.push_back(word(
       tag_call, static_cast<std::uint64_t>(nargs) << 24 | static_cast<std::uint64_t>(keywords)));
+  if (!update_context_token()) return Flattened::error;
   words.push_back(static_cast<std::uint64_t>(thread_state.context_token));
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     bool is_static = false;

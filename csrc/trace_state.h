@@ -1,4 +1,5 @@
-// The current trace: one Python object per thread, None for plain evaluation.
+// The current trace, one Python object per thread, None for plain evaluation; and the settings that
+// hold there.
 #pragma once
 
 #include "common.h"
@@ -9,6 +10,7 @@ namespace functrans {
 
 struct ThreadState {
   PyObject* trace = nullptr;       // owned; null stands for None
+  PyObject* config = nullptr;      // owned; the settings that the token is of
   std::int64_t context_token = 0;  // part of every jit key
 };
 
@@ -18,5 +20,12 @@ inline bool tracing() { return thread_state.trace != nullptr; }
 
 PyObject* get_trace(PyObject*, PyObject*);
 PyObject* set_trace(PyObject*, PyObject* trace);
+
+// Settings are those of a context variable, which tasks and the threads that asyncio starts have of
+// their own, and of the process where it has none. The token is looked up when a program is called:
+// kept by those who change settings, it would be that of another task.
+PyObject* current_config(PyObject*, PyObject*);
+PyObject* set_process_config(PyObject*, PyObject* args);
+bool update_context_token();  // false with an exception
 
 }  // namespace functrans

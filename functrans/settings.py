@@ -200,12 +200,13 @@ def known() -> tuple[str, ...]:
 
 
 def update(name: str, val: Any) -> None:
-    """Change a setting of JAX's, by its name, for the rest of this thread.
+    """Change a setting of JAX's, by its name, for the process; within a scope, until that ends.
 
     `jax_enable_x64` says what Python numbers become, as 64-bit dtypes are always legal. Settings of
-    caches and logs are accepted and change nothing. A scope ends with what held before it:
-    `with ft.config.scope(...)` and its relatives are the better way. Raises ArgumentError for a
-    setting that has no counterpart, and for a value that cannot be.
+    caches and logs are accepted and change nothing; NaN, and keys that are used twice, are looked
+    for in this thread. A scope ends with what held before it: `with ft.config.scope(...)` and its
+    relatives are the better way. Raises ArgumentError for a setting that has no counterpart, and
+    for a value that cannot be.
 
     >>> import functrans as ft
     >>> ft.config.update("jax_enable_x64", True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from types import ModuleType, TracebackType
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType, TracebackType
 from typing import Any, Final
 
 from functrans import settings
@@ -18,6 +19,8 @@ from functrans.core import config
 
 __all__ = ["Installation", "install", "is_installed", "uninstall"]
 
+_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType(
+    {"narrow_64bit": True, "dynamic_shapes": "off"})
 _FLAGS: Final = ("jax_enable_x64", "jax_disable_jit", "jax_debug_nans", "jax_debug_infs")
 
 
@@ -30,9 +33,9 @@ class Installation:
         sys.meta_path.insert(0, self.finder)
         importlib.invalidate_caches()
         self._attributes = arrays.attach()
-        now = config.current()
-        self._settings = {"narrow_64bit": now.narrow_64bit, "dynamic_shapes": now.dynamic_shapes}
-        config.set_current(narrow_64bit=True, dynamic_shapes="off")
+        self._settings = [{name: getattr(found, name) for name in _SETTINGS}
+                          for found in (config.of_process(), config.current())]
+        config.set_process(**_SETTINGS)
         for flag in _FLAGS:  # JAX reads these when it is imported
             value = os.environ.get(flag.upper())
             if value is not None:
@@ -48,7 +51,9 @@ class Installation:
             if is_jax(name) or name.partition(".")[0] in tops:
                 del sys.modules[name]
         arrays.detach(self._attributes)
-        config.set_current(**self._settings)
+        of_process, here = self._settings
+        config.set_process(**of_process)
+        config.set_current(**here)
 
     def __enter__(self) -> Installation:
         return self
@@ -78,10 +83,10 @@ def install() -> Installation:
     """Let functrans answer for `jax` and `jaxlib`, until `uninstall()` or the end of a `with`.
 
     Libraries that are imported from now on run on functrans. A second call changes nothing. Two
-    settings of this thread are JAX's: 64-bit values of NumPy become 32-bit ones until
-    `jax_enable_x64` is set (`ft.config.narrow_64bit`), and each shape is traced by itself
-    (`ft.config.dynamic_shapes("off")`), as libraries count traces. Raises AsJaxError where JAX
-    itself is imported already.
+    settings of the process, which all its threads have, are JAX's: 64-bit values of NumPy become
+    32-bit ones until `jax_enable_x64` is set (`ft.config.narrow_64bit`), and each shape is traced
+    by itself (`ft.config.dynamic_shapes("off")`), as libraries count traces. Raises AsJaxError
+    where JAX itself is imported already.
 
     >>> from functrans import as_jax
     >>> with as_jax.install():

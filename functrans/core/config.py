@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from functrans._runtime import set_context_token
+from functrans._runtime import current_config, set_process_config
 from functrans.core.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ __all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRN
            "PRNG_NAMES", "Config",
            "Within", "algebra", "autotune", "current", "debug_internal_frames", "default_prng_impl",
            "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
-           "narrow_64bit", "progress", "scope", "set_current", "use_backend"]
+           "narrow_64bit", "of_process", "progress", "scope", "set_current", "set_process",
+           "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
@@ -64,7 +65,9 @@ class Config:
     `narrow_64bit` gives 32 bits for 64-bit dtypes while the default dtypes have 32, as JAX does;
     No program depends on the rest: `progress` shows what takes long, `log_compiles` and
     `explain_misses` write what is traced and why, `enable_checks` looks at each program, and
-    `no_tracing` refuses to make one.
+    `no_tracing` refuses to make one. `token` is a number for each set of the others: the runtime's
+    part of the key of compiled programs, negative where it has to narrow NumPy's arguments of 64
+    bits.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -91,6 +94,10 @@ class Config:
     explain_misses: bool = field(default=False, compare=False)
     enable_checks: bool = field(default=False, compare=False)
     no_tracing: bool = field(default=False, compare=False)
+    token: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token", -_number(self) if self.narrows else _number(self))
 
     @property
     def narrows(self) -> bool:
@@ -103,11 +110,18 @@ def debug_from_environment() -> bool:
     return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
 
 
-_base: Final = Config(internal_frames=debug_from_environment())
-_current: Final[ContextVar[Config]] = ContextVar("functrans_config", default=_base)
+@cache
+def _number(config: Config) -> int:
+    """Equal settings have the same, however they were made."""
+    return next(_numbers)
 
-current: Callable[[], Config] = _current.get
-"""The Config of the running thread or task."""
+
+_numbers: Final = count(1)
+_current: Final[ContextVar[Config]] = ContextVar("functrans_config")
+set_process_config(_current, Config(internal_frames=debug_from_environment()))
+
+current: Callable[[], Config] = current_config
+"""The Config of the running thread or task: that of the scope that it is in, else the process's."""
 
 
 @contextmanager
@@ -122,27 +136,43 @@ def scope(**changes: Any) -> Iterator[Config]:
     >>> current().disable_jit
     False
     """
-    config = replace(_current.get(), **changes)
+    config = replace(current(), **changes)
     token = _current.set(config)
-    outer = set_context_token(_token(config))
     try:
         yield config
     finally:
         _current.reset(token)
-        set_context_token(outer)
 
 
 def set_current(**changes: Any) -> None:
-    """Change fields of `Config` for the rest of the thread, or of the scope that it is in.
+    """Change fields of `Config` for the rest of the scope that this is called in.
+
+    Outside of all scopes they change for the process: in every thread and task that is in no scope,
+    those that begin later among them.
 
     >>> set_current(host_steps="allow")
     >>> current().host_steps
     'allow'
     >>> set_current(host_steps="warn")
     """
-    config = replace(_current.get(), **changes)
-    _current.set(config)
-    set_context_token(_token(config))
+    config = replace(current(), **changes)
+    if _current.get(None) is None:
+        set_process_config(_current, config)
+    else:
+        _current.set(config)
+
+
+def of_process() -> Config:
+    """The Config of threads and tasks that are in no scope."""
+    return Context().run(current)
+
+
+def set_process(**changes: Any) -> None:
+    """Change fields of `Config` for the process, and for the scopes that this is called in."""
+    set_process_config(_current, replace(of_process(), **changes))
+    here = _current.get(None)
+    if here is not None:
+        _current.set(replace(here, **changes))
 
 
 class Within:
@@ -155,35 +185,18 @@ class Within:
 
     def __init__(self, **changes: Any) -> None:
         self._changes = changes
-        self._known: tuple[Config, Config, int] | None = None
+        self._known: tuple[Config, Config] | None = None
 
     def __call__(self, fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         config = current()
         known = self._known
         if known is None or known[0] is not config:
-            inner = replace(config, **self._changes)
-            known = self._known = config, inner, _token(inner)
+            known = self._known = config, replace(config, **self._changes)
         token = _current.set(known[1])
-        outer = set_context_token(known[2])
         try:
             return fun(*args, **kwargs)
         finally:
             _current.reset(token)
-            set_context_token(outer)
-
-
-@cache
-def _token(config: Config) -> int:
-    """A number for each set of settings: the runtime's part of the key of compiled programs.
-
-    A thread begins with 0, which is the number of the settings that it begins with. It is negative
-    where the runtime has to narrow NumPy's arguments of 64 bits.
-    """
-    number = 0 if config == _base else next(_tokens)
-    return -number if config.narrows else number
-
-
-_tokens = count(1)
 
 
 def disable_jit(disable: bool = True) -> Scope:

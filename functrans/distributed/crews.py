@@ -10,9 +10,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from functrans._runtime import (
-    get_context_token,
     get_num_threads,
-    set_context_token,
     set_thread_share,
 )
 from functrans.core.communicator import Broken, MeshMember, acting_as
@@ -81,12 +79,7 @@ class _DeviceJob:
         self.run, self.number, self.context = run, number, context
 
     def __call__(self) -> None:
-        token = get_context_token()
-        set_context_token(self.run.token)
-        try:
-            self.context.run(self.run.on_device, self.number)
-        finally:
-            set_context_token(token)
+        self.context.run(self.run.on_device, self.number)
 
 
 class CrewRun:
@@ -98,7 +91,6 @@ class CrewRun:
         size = len(crew.members)
         self.results: list[Any] = [None] * size
         self.error: BaseException | None = None
-        self.token = get_context_token()
         self.threads = max(1, get_num_threads() // size)
         self._left = size
         self._lock = threading.Lock()

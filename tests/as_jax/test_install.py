@@ -4,6 +4,7 @@ import importlib.metadata
 import subprocess
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -117,6 +118,28 @@ def test_numpy_values_have_32_bits_until_x64_is_set(jax):
     finally:
         jax.config.update("jax_enable_x64", False)
     assert double(wide).dtype == np.float32
+
+
+def test_threads_have_jaxs_settings():
+    def dtypes():
+        return [jax.numpy.ones(2).dtype, jax.numpy.asarray(np.ones(2)).dtype,
+                jax.jit(lambda x: x)(np.arange(2)).dtype]
+
+    with ThreadPoolExecutor(1) as before, ThreadPoolExecutor(1) as after, \
+            ft.config.host_steps("allow"):
+        before.submit(int).result()  # its thread began
+        with as_jax.install():
+            import jax
+
+            for pool in (before, after):
+                assert pool.submit(dtypes).result() == [np.float32, np.float32, np.int32]
+            assert dtypes() == [np.float32, np.float32, np.int32]
+            jax.config.update("jax_enable_x64", True)
+            assert dtypes() == [np.float64, np.float64, np.int64]
+            jax.config.update("jax_enable_x64", False)
+        assert [p.submit(lambda: jax.numpy.asarray(np.ones(2)).dtype).result()
+                for p in (before, after)] == [np.float64] * 2
+        assert ft.config.current() == ft.core.config.Config(host_steps="allow")
 
 
 def test_settings(jax):

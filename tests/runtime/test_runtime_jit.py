@@ -3,6 +3,8 @@
 import gc
 import threading
 import weakref
+from contextvars import ContextVar
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from runtime_helpers import Point, arr, counting
 
 import functrans  # noqa: F401  (registers the array type and the operators' fallbacks)
 from functrans import _runtime as rt
+from functrans.core import config
 
 
 def test_jit_hits_and_misses():
@@ -264,24 +267,20 @@ def test_jit_insert_rejects():
             rt.JitFunction(*bad)
 
 
-def test_jit_epoch_and_context_token():
+def test_jit_epoch_and_settings():
     miss, _calls = counting(list, ..., [False])
     f = rt.JitFunction(miss)
     x = arr([1.0])
     f(x)
     assert f(x) is x
-    assert rt.get_context_token() == 0
-    assert rt.set_context_token(5) == 0
-    try:
+    with config.scope(algebra="off"):
         assert f(x) == "missed"
         assert f(x) is x
         seen = []
-        thread = threading.Thread(target=lambda: seen.append(rt.get_context_token()))
+        thread = threading.Thread(target=lambda: seen.append(f(x)))
         thread.start()
         thread.join()
-        assert seen == [0]
-    finally:
-        assert rt.set_context_token(0) == 5
+        assert seen[0] is x
     assert f(x) is x
     rt.bump_epoch()
     assert f.cache_size() == 0
@@ -295,8 +294,20 @@ def test_jit_epoch_and_context_token():
     g = rt.JitFunction(late)
     assert g(x) == "missed"
     assert g(x) == "missed"
-    with pytest.raises((TypeError, OverflowError)):
-        rt.set_context_token("a")
+    before = config.of_process()
+    variable = ContextVar("of a test")
+    with pytest.raises(TypeError):
+        rt.set_process_config("a", before)
+    try:  # what is no Config has no token: nothing is called, and nothing is harmed
+        rt.set_process_config(variable, 3)
+        with pytest.raises(AttributeError, match="token"):
+            f(x)
+        variable.set(SimpleNamespace(token="a"))
+        with pytest.raises(TypeError):
+            f(x)
+    finally:
+        rt.set_process_config(config._current, before)
+    assert f(x) == "missed"
 
 
 def test_jit_function_behaves_as_a_function():

@@ -147,7 +147,7 @@ def test_wrong_arguments_never_crash():
         "set_error_filter",
         "set_trace",
         "set_internal_prefixes",
-        "set_context_token",
+        "set_process_config",
         "set_thread_share",
         "JitKey",
     }

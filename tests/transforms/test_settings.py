@@ -1,14 +1,12 @@
 """JAX's settings by their names, and what asks about devices and processes."""
 
 import logging
-import threading
 
 import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans import _runtime
 from functrans.core import config
 from functrans.core.errors import ArgumentError, KeyReuseError, MissingNameError, NotFiniteError
 
@@ -33,16 +31,10 @@ def test_64_bits():
 
 
 def test_a_setting_that_is_changed_back_finds_the_programs_from_before():
-    def change():
-        tokens.append(_runtime.get_context_token())
-        for on in (True, False, True, False):
-            ft.config.update("jax_enable_x64", on)
-            tokens.append(_runtime.get_context_token())
-
-    tokens = []
-    thread = threading.Thread(target=change)  # begins with the settings of every thread
-    thread.start()
-    thread.join()
+    tokens = [config.current().token]
+    for on in (True, False, True, False):
+        ft.config.update("jax_enable_x64", on)
+        tokens.append(config.current().token)
     first, second = tokens[:2]
     assert tokens == [first, second, first, second, first] and first != second
 
