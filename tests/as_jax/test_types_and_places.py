@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from functrans import Array, random
+from functrans import Array, as_jax, random
 from functrans.core.avals import ShapedArray
 
 
@@ -17,9 +17,25 @@ def test_types_take_and_have_a_sharding(jax):
         jax.random.key(0), 0.5, v.shape, out_sharding=jax.typeof(v).sharding))(x).shape == (2, 3)
 
 
-def test_types_are_as_before_afterwards(jax):
-    from functrans import as_jax
+def test_sharding_of_a_type_is_told(jax):
+    place = jax.typeof(jax.numpy.ones((2, 3))).sharding
+    assert place.is_fully_replicated and place.num_devices == 0
+    along = place.update(spec=jax.P("i"), mesh=jax.sharding.AbstractMesh((2,), ("i",)))
+    assert not along.is_fully_replicated and along.num_devices == 2
+    assert along.is_equivalent_to(along.update(spec=jax.P("i", None)), 2)
+    assert not along.is_equivalent_to(along.with_memory_kind("device"), 2)
+    assert not along.is_equivalent_to(place, 2)
 
+
+def test_a_jitted_function_is_known_by_its_globals(jax):
+    jitted = jax.jit(lambda x: x)
+    assert "api_boundary" in jitted.__globals__ and jitted.__globals__["np"] is np
+    as_jax.uninstall()
+    assert not hasattr(jitted, "__globals__")
+    as_jax.install()
+
+
+def test_types_are_as_before_afterwards(jax):
     as_jax.uninstall()
     with pytest.raises(TypeError, match="sharding"):
         ShapedArray((), np.dtype("float32"), sharding=None)

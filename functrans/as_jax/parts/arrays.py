@@ -1,4 +1,4 @@
-"""Attributes of JAX's arrays that are about places, which arrays have while it is installed."""
+"""Attributes that JAX's arrays have, which are about places, and its types and jitted functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from functrans._runtime import JitFunction
 from functrans.array import Array
 from functrans.as_jax.parts import avals
 from functrans.core.avals import ShapedArray
@@ -38,10 +39,19 @@ _OF_ARRAYS: Final[Mapping[str, Any]] = MappingProxyType({
 _ABSENT: Final = object()
 
 
+def _globals(function: Any) -> dict[str, Any]:
+    """Those of the function that is compiled, and the sign by which libraries know a traced one."""
+    return {**getattr(function.__wrapped__, "__globals__", {}), "api_boundary": JitFunction}
+
+
+_OF_FUNCTIONS: Final[Mapping[str, Any]] = MappingProxyType({"__globals__": property(_globals)})
+
+
 def attach() -> list[tuple[type, str, Any]]:
     """Give arrays and tracers the attributes that they do not have; what was there before."""
     before: list[tuple[type, str, Any]] = []
-    for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL)):
+    for cls, given in ((Array, {**_OF_ALL, **_OF_ARRAYS}), (Tracer, _OF_ALL),
+                       (JitFunction, _OF_FUNCTIONS)):
         for name, value in given.items():
             own = cls.__dict__.get(name, _ABSENT)
             known = next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), _ABSENT)

@@ -34,6 +34,28 @@ class AvalSharding:
         """The same with another `spec`, `mesh` or `memory_kind`."""
         return replace(self, **changes)
 
+    def with_memory_kind(self, kind: str | None) -> AvalSharding:
+        """The same with another `memory_kind`."""
+        return replace(self, memory_kind=kind)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device of the mesh has all of the array."""
+        return all(name is None for name in self.spec)
+
+    @property
+    def num_devices(self) -> int:
+        """Of the mesh; 0 without axes, as in JAX."""
+        return self.mesh.size if self.mesh.axis_names else 0
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether both put an array of so many axes in the same places."""
+        def places(sharding: Any) -> list[Any]:
+            return [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
+
+        return bool(self.mesh == other.mesh and self.memory_kind == other.memory_kind
+                    and places(self) == places(other))
+
 
 def _sharding(aval: ShapedArray) -> AvalSharding:
     return AvalSharding(PartitionSpec(*[None] * len(aval.shape)))
