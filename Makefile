@@ -86,7 +86,8 @@ portable: portable-tools .venv-portable/.installed
 # WHEELS is a folder of wheels to be taken instead of those of PyPI
 ecosystem: .venv-ecosystem/.libraries
 	status=0; .venv-ecosystem/bin/python -m tests.ecosystem.library_tests || status=1; \
-	.venv-ecosystem/bin/python -m tests.ecosystem.examples $(if $(JAX),--jax $(JAX)) || status=1; \
+	.venv-ecosystem/bin/python -m tests.ecosystem.notebook || status=1; \
+	.venv-ecosystem/bin/python -m tests.ecosystem.examples --write $(if $(JAX),--jax $(JAX)) || status=1; \
 	exit $$status
 
 .venv-ecosystem/.libraries: .venv-ecosystem/.installed tests/ecosystem/requirements.txt
@@ -138,7 +139,8 @@ driver:
 .venv-triton36/.installed: PEERS = triton==3.6.0
 .venv-portable/.installed: EXTRAS = [test,demo,compiler]
 .venv-portable/.installed: PEERS = pybind11
-.venv-ecosystem/.installed: EXTRAS =
+.venv-ecosystem/.installed: EXTRAS = [demo]
+.venv-ecosystem/.installed: PEERS = nbclient nbformat ipykernel
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
 # PyTorch brings the libraries for transforms and linear algebra. Drivers for CUDA 12 take the last

@@ -2,7 +2,8 @@
 
     python notebooks/execute.py [names]
 
-Without names all but 03_gpu, whose outputs are those of a GPU. Programs are compiled anew, so that
+Without names all but 03_gpu, whose outputs are those of a GPU, and 09_your_jax_code, which needs
+libraries of JAX's (`make ecosystem` runs it). Programs are compiled anew, so that
 the times shown are those of a first run; pictures are stored in 256 colours, a third of the bytes.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import hashlib
 import io
 import os
 import re
@@ -22,7 +24,10 @@ from PIL import Image
 
 FOLDER = Path(__file__).parent
 NEEDS_GPU = "03_gpu"
+NEEDS_LIBRARIES = "09_your_jax_code"
 SECONDS_PER_CELL = 300
+# where an environment has a library
+LIBRARIES_FOLDER = re.compile(r"/[\w./-]*/site-packages/")
 CELL_FILE = re.compile(r"/[\w./-]*/ipykernel_\d+/\d+\.py")
 
 
@@ -36,18 +41,36 @@ def execute(path: Path) -> nbformat.NotebookNode:
         coalesce_streams=True, resources={"metadata": {"path": str(path.parent)}})
     client.execute()
     # the run adds the version of Python
-    notebook.metadata = nbformat.from_dict(metadata)
+    notebook.metadata = nbformat.from_dict(
+        {**metadata, "outputs_of": digest(notebook)} if path.stem == NEEDS_LIBRARIES else metadata)
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
         # what a machine tells that takes more than a second to compile
         cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"
                         or not out.text.startswith("functrans: compiling ")]
         for out in cell.outputs:
+            if "text" in out:
+                out.text = LIBRARIES_FOLDER.sub("", out.text)
             if "image/png" in out.get("data", {}):
                 out.data["image/png"] = with_palette(out.data["image/png"])
             if "text/html" in out.get("data", {}):
                 # the files of cells have names of the machine and the process
                 out.data["text/html"] = CELL_FILE.sub("cell", out.data["text/html"])
+            for kind in ("text/html", "text/plain"):
+                if kind in out.get("data", {}):
+                    out.data[kind] = LIBRARIES_FOLDER.sub("", out.data[kind])
     return notebook
+
+
+def digest(notebook: nbformat.NotebookNode) -> str:
+    """Of the code in all cells: outputs that are stored with it belong to it."""
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256("\0".join(code).encode()).hexdigest()
+
+
+def kinds_of(notebook: nbformat.NotebookNode) -> list[list[str]]:
+    """Of each cell with code, what its outputs are."""
+    return [[" ".join([out.output_type, *sorted(out.get("data", {}))]) for out in cell.outputs]
+            for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def with_palette(png: str) -> str:
@@ -66,7 +89,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run notebooks and store their outputs.")
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(names))
     options = parser.parse_args()
-    for name in options.names or [name for name in names if name != NEEDS_GPU]:
+    others = [name for name in names if name not in (NEEDS_GPU, NEEDS_LIBRARIES)]
+    for name in options.names or others:
         path = FOLDER / f"{name}.ipynb"
         with tempfile.TemporaryDirectory() as cache:
             os.environ["XDG_CACHE_HOME"] = cache

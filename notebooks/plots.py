@@ -459,3 +459,39 @@ def rates(time: NDArray[Any], events: NDArray[Any], found: ArrayLike, truth: Arr
     left.legend(loc="upper left")
     right.semilogy(range(1, len(changes) + 1), changes, "o-", color=ORANGE)
     right.set(title="largest change of the log rate", xlabel="step of Newton's method")
+
+
+# 09: two moons and a pendulum, by libraries of JAX's
+
+def mistaken_labels(losses: Sequence[float], points: NDArray[Any], labels: NDArray[Any],
+                    wrong: NDArray[Any], probability: ArrayLike, norms: ArrayLike) -> None:
+    """A training's loss, what the network says on a square, and norms with wrong labels marked."""
+    _, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3))
+    left.plot(losses, color=BLUE)
+    left.set(title="loss of the training", xlabel="step")
+    middle.imshow(probability, extent=(-2, 2, -2, 2), origin="lower", cmap="RdBu", vmin=0, vmax=1,
+                  alpha=0.6, aspect="auto")
+    middle.scatter(*points.T, c=labels, cmap="RdBu", s=9, edgecolors="black", linewidths=0.3)
+    middle.scatter(*points[wrong].T, s=34, facecolors="none", edgecolors=ORANGE)
+    middle.set(title="what the network says (ringed: wrong)", xticks=[], yticks=[])
+    lengths = np.asarray(norms)
+    order = np.argsort(-lengths)
+    ranks = np.argsort(order)
+    right.semilogy(lengths[order], color=GREY)
+    right.plot(ranks[wrong], lengths[wrong], "o", color=ORANGE, markersize=4, label="wrong label")
+    right.set(title="norms of the gradients of samples", xlabel="rank")
+    right.legend()
+
+
+def swings(times: ArrayLike, filmed: ArrayLike, fitted: ArrayLike, lengths: ArrayLike,
+           special: int) -> None:
+    """Three swings, filmed and fitted, and the norm of every swing's gradient."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 3), width_ratios=[1.8, 1])
+    for k, colour in ((2, GREEN), (special, ORANGE), (11, BLUE)):
+        left.plot(times, np.asarray(filmed)[k], "o", color=colour, markersize=4)
+        left.plot(times, np.asarray(fitted)[k], color=colour, label=f"swing {k}")
+    left.set(title="filmed, and fitted", xlabel="time", ylabel="angle", ylim=(-3.2, 4.2))
+    left.legend(loc="upper right", ncols=3)
+    numbers = np.arange(len(np.asarray(lengths)))
+    right.barh(numbers, lengths, color=[ORANGE if k == special else GREY for k in numbers])
+    right.set(title="norms of their gradients", ylabel="swing", yticks=numbers)
