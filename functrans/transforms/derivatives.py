@@ -11,6 +11,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.errors import (
+    ArgumentError,
     DTypeError,
     IntegerGradError,
     NonScalarGradError,
@@ -78,8 +79,8 @@ def value_and_grad(  # type: ignore[overload-overlap]
 
 @overload
 def value_and_grad(fun: Callable[P, R], argnums: int, has_aux: bool = False,
-                   holomorphic: bool = False, allow_int: bool = False
-                   ) -> Callable[P, tuple[R, PyTree]]: ...
+                   holomorphic: bool = False, allow_int: bool = False,
+                   reduce_axes: Sequence[Any] = ()) -> Callable[P, tuple[R, PyTree]]: ...
 
 
 @overload
@@ -88,15 +89,15 @@ def value_and_grad(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = Fa
 
 
 def value_and_grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0,
-                   has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
-                   ) -> Callable[..., Any]:
+                   has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
+                   reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
     """The function that returns `fun`'s value and its gradient in the arguments `argnums`.
 
     `fun` returns one real scalar (or a pair of it and anything, with `has_aux`). The gradient has
     the structure, shapes and dtypes of the argument, or is a tuple of such for a tuple `argnums`.
     For complex arguments it is the conjugate of the steepest-ascent direction, as in JAX;
     `holomorphic` asks for the complex derivative. With `allow_int` integer leaves get float0 zeros.
-    Without `fun`, returns a decorator.
+    `reduce_axes` is of JAX's, and has to be empty, as there. Without `fun`, returns a decorator.
     Raises NonScalarGradError, IntegerGradError or NonArrayError.
 
     >>> import functrans as ft
@@ -104,6 +105,7 @@ def value_and_grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0,
     >>> float(value), gradient.tolist()
     (10.0, [2.0, 6.0])
     """
+    _check_reduce_axes(reduce_axes, "value_and_grad")
     if fun is None:
         return functools.partial(value_and_grad, argnums=argnums, has_aux=has_aux,
                                  holomorphic=holomorphic, allow_int=allow_int)
@@ -149,7 +151,8 @@ def grad(fun: Callable[Concatenate[A, B, P], Any], argnums: Literal[1],
 
 @overload
 def grad(fun: Callable[P, Any], argnums: int, has_aux: bool = False,
-         holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]: ...
+         holomorphic: bool = False, allow_int: bool = False,
+         reduce_axes: Sequence[Any] = ()) -> Callable[P, PyTree]: ...
 
 
 @overload
@@ -158,7 +161,8 @@ def grad(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
 
 
 def grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: bool = False,
-         holomorphic: bool = False, allow_int: bool = False) -> Callable[..., PyTree]:
+         holomorphic: bool = False, allow_int: bool = False,
+         reduce_axes: Sequence[Any] = ()) -> Callable[..., PyTree]:
     """The function that returns the gradient of `fun` in the arguments `argnums`.
 
     Arguments and errors as in `value_and_grad`; with `has_aux` it returns (gradient, aux).
@@ -167,6 +171,7 @@ def grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: b
     >>> float(ft.grad(ft.grad(ft.numpy.sin))(0.0))
     -0.0
     """
+    _check_reduce_axes(reduce_axes, "grad")
     if fun is None:
         return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic,
                                  allow_int=allow_int)
@@ -179,6 +184,13 @@ def grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: b
         return (gradient, aux) if has_aux else gradient
 
     return grad_fun
+
+
+def _check_reduce_axes(axes: Sequence[Any], what: str) -> None:
+    if axes:
+        raise ArgumentError(f"{what}: reduce_axes={axes!r} is not there.", where=user_source(),
+                            why="JAX has taken it away, and takes an empty one only.",
+                            fix=f"ft.lax.psum(gradient, {axes!r})")
 
 
 def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],

@@ -111,7 +111,8 @@ def name_of(fun: Any) -> str:
     """What to call a function in messages and printed programs."""
     while isinstance(fun, functools.partial):
         fun = fun.func
-    return getattr(fun, "__name__", type(fun).__name__)
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) else type(fun).__name__
 
 
 def parameter_names(fun: Any) -> str:
@@ -138,15 +139,23 @@ def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[P, R]], Call
     return decorate
 
 
+_TYPES = {"__name__": str, "__qualname__": str, "__annotations__": dict}
+_NAMES = frozenset(("__wrapped__", *functools.WRAPPER_ASSIGNMENTS))
 _OF_JIT = frozenset(("calls", "trace", "lower", "clear_cache", "eval_shape"))
 
 
 def adopt_attributes(wrapper: Any, fun: Callable[..., Any]) -> None:
-    """functools.update_wrapper, without what `jit` gave a function that it compiled."""
-    functools.update_wrapper(wrapper, fun, updated=())
+    """functools.update_wrapper, without what `jit` gave a function that it compiled.
+
+    A name that is no text, which objects of libraries may have, is left out.
+    """
+    own = getattr(fun, "__dict__", {})
+    assigned = [name for name in functools.WRAPPER_ASSIGNMENTS
+                if name not in own or isinstance(own[name], _TYPES.get(name, object))]
+    functools.update_wrapper(wrapper, fun, assigned, updated=())
     compiled = isinstance(fun, JitFunction)
-    for name, value in getattr(fun, "__dict__", {}).items():
-        if name != "__wrapped__" and not (compiled and name in _OF_JIT):
+    for name, value in own.items():
+        if name not in _NAMES and not (compiled and name in _OF_JIT):
             setattr(wrapper, name, value)
 
 

@@ -34,6 +34,7 @@ from functrans.transforms.batching import batch_flat
 from functrans.transforms.chunks import auto_chunk, map_chunks
 from functrans.transforms.flat import (
     FlatFunction,
+    adopt_attributes,
     argument_name,
     check_callable,
     flatten_args,
@@ -166,12 +167,12 @@ def _without_axis(fun: Callable[..., Any], in_axes: Any, args: tuple[Any, ...]) 
     if not held:
         return None
 
-    @functools.wraps(fun)
     def of_rest(*rest: Any, **kwargs: Any) -> Any:
         following = iter(rest)
         values = [held[i] if i in held else next(following) for i in range(len(leaves))]
         return fun(*tree_unflatten(tree, values), **kwargs)
 
+    adopt_attributes(of_rest, fun)
     kept = [i for i in range(len(leaves)) if i not in held]
     return of_rest, tuple(axes[i] for i in kept), [leaves[i] for i in kept]
 

@@ -123,3 +123,24 @@ def test_traced_values_are_traced_beside_known_ones():
         assert run(0.5).item() == pytest.approx(expected, rel=1e-6)
     for grad in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f)), ft.jacfwd(f)):
         assert grad(0.5).item() == pytest.approx(6 * np.cos(1.0) - np.sin(0.5), rel=1e-6)
+
+
+class Unnamed:
+    """A callable whose own name and annotations are objects of a library."""
+
+    def __init__(self):
+        self.__dict__.update({"__name__": object(), "__annotations__": None, "scale": 2.0})
+
+    def __call__(self, x, data=None):
+        return self.scale * x
+
+
+@pytest.mark.parametrize("transform", [ft.jit, ft.vmap, ft.checkpoint, ft.make_jaxpr, ft.jacfwd])
+def test_names_that_are_no_texts_are_left_out(transform):
+    transformed = transform(Unnamed())
+    assert "Unnamed" in transformed.__name__
+    transformed(jnp.ones(3))
+
+
+def test_vmap_of_an_unnamed_callable_with_what_is_no_array():
+    assert ft.vmap(Unnamed(), in_axes=(0, None))(jnp.ones(3), "data").tolist() == [2.0] * 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from functrans.core.avals import ShapedArray, get_aval
@@ -14,7 +15,8 @@ from functrans.extend.linear_util import (
 )
 
 __all__ = ["argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun",
-           "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
+           "flatten_fun_nokwargs", "infer_argnums_and_argnames", "rebase_donate_argnums",
+           "safe_map", "shaped_abstractify"]
 
 
 @transformation_with_aux2
@@ -48,6 +50,21 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
         return inner(*whole, **kwargs)
 
     return transformation2(call)(f), [args[i] for i in positions]
+
+
+def infer_argnums_and_argnames(
+        sig: inspect.Signature, argnums: int | Iterable[int] | None,
+        argnames: str | Iterable[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the same parameters, where one of both is given."""
+    numbers = None if argnums is None else (
+        (argnums,) if isinstance(argnums, int) else tuple(argnums))
+    names = None if argnames is None else (
+        (argnames,) if isinstance(argnames, str) else tuple(argnames))
+    both = [(i, name) for i, (name, parameter) in enumerate(sig.parameters.items())
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+    if numbers is None:
+        return tuple(i for i, name in both if name in (names or ())), names or ()
+    return numbers, tuple(name for i, name in both if i in numbers) if names is None else names
 
 
 def debug_info(traced_for: str, fun: Callable[..., Any], args: Any, kwargs: Any,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +12,14 @@ from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import get_trace
-from functrans.core.tree_levels import is_tree_node
+from functrans.core.tree import tree_flatten
+from functrans.core.tree_levels import flatten_one_level, is_tree_node
 from functrans.extend.core import Primitive
 
-__all__ = ["AbstractRef", "EArray", "ExtendedDType", "Ref", "TypedNdArray", "call_p",
-           "closed_call_p", "global_result_handlers", "new_ref", "physical_aval", "stop_gradient_p",
-           "supports_inf", "trace_state_clean", "tree_registry"]
+__all__ = ["AbstractRef", "EArray", "ExtendedDType", "Ref", "TypedComplex", "TypedFloat",
+           "TypedInt", "TypedNdArray", "call_p", "closed_call_p", "global_result_handlers",
+           "new_ref", "physical_aval", "stop_gradient_p", "supports_inf", "trace_state_clean",
+           "tree_registry"]
 
 
 class AbstractRef:
@@ -46,6 +49,18 @@ class TypedNdArray(np.ndarray[Any, Any]):
     """JAX's literal in a program; here it is a value of NumPy."""
 
 
+class TypedInt(int):
+    """JAX's Python number with a dtype, in a program; here it is a value of NumPy."""
+
+
+class TypedFloat(float):
+    """The same of a float."""
+
+
+class TypedComplex(complex):
+    """The same of a complex number."""
+
+
 global_result_handlers: Final[dict[Any, Any]] = {}
 """JAX's functions that wrap the results of programs; libraries add to them for types of theirs."""
 
@@ -58,6 +73,20 @@ class _Registry:
 
     def __contains__(self, cls: object) -> bool:
         return isinstance(cls, type) and is_tree_node(cls)
+
+    def flatten_one_level(self, tree: Any) -> tuple[list[Any], Any] | None:
+        """The children of a node and what else it has; None for a leaf."""
+        if tree is None:
+            return [], None
+        if not is_tree_node(type(tree)):
+            return None
+        children, aux = flatten_one_level(tree)
+        return list(children), aux
+
+    def flatten(self, tree: Any,
+                leaf_predicate: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+        """The leaves of a tree, and its structure."""
+        return tree_flatten(tree, is_leaf=leaf_predicate)
 
 
 tree_registry: Final = _Registry()

@@ -12,6 +12,8 @@ __all__ = ["MODULES"]
 
 _PARTS: Final = "functrans.as_jax.parts"
 
+_KERNELS: Final = "kernels are made of operations: jax.jit compiles them to C and Triton"
+
 MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.experimental": ModuleEntry(("functrans.experimental",), {
         "io_callback": "functrans:io_callback",
@@ -21,6 +23,17 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.experimental.checkify": ModuleEntry(("functrans.experimental.checkify",), {
         "ErrorCategory": "builtins:type"}),
     "jax.experimental.jet": ModuleEntry(("functrans.experimental.jet",)),
+    # libraries import them for one device and ask for a name only there
+    "jax.experimental.pallas": ModuleEntry((), refused=dict.fromkeys(
+        ("ANY", "BlockSpec", "BoundedSlice", "CompilerParams", "CostEstimate", "Element",
+         "GridSpec", "MemorySpace", "Squeezed", "cdiv", "core_map", "debug_print", "delay", "ds", "dslice",
+         "empty", "kernel", "loop", "multiple_of", "num_programs", "pallas_call", "program_id",
+         "reciprocal", "run_scoped", "semaphore_signal", "semaphore_wait", "squeezed", "when"),
+        _KERNELS)),
+    "jax.experimental.pallas.triton": ModuleEntry((), refused=dict.fromkeys(
+        ("CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
+         "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "debug_barrier", "dot",
+         "elementwise_inline_asm", "load", "store"), _KERNELS)),
     "jax.experimental.ode": ModuleEntry(("functrans.experimental.ode",)),
     "jax.experimental.sparse": ModuleEntry(("functrans.experimental.sparse",)),
     **{f"jax.experimental.sparse.{name}": ModuleEntry((f"functrans.experimental.sparse.{name}",))

@@ -14,6 +14,8 @@ _PARTS: Final = "functrans.as_jax.parts"
 
 MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax._src": ModuleEntry(),
+    "jax._src.api_util": ModuleEntry((f"{_PARTS}.api_util",)),
+    "jax._src.pjit": ModuleEntry((), {"jit_p": "functrans.extend.core.primitives:jit_p"}),
     "jax._src.ad_util": ModuleEntry((), {
         "stop_gradient_p": f"{_PARTS}.stand_ins:stop_gradient_p",
         "Zero": "functrans.interpreters.ad:Zero"}),
@@ -33,7 +35,8 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax._src.interpreters": ModuleEntry(("functrans.interpreters",), hidden=frozenset({"tables"})),
     "jax._src.interpreters.pxla": ModuleEntry((), {
         "global_result_handlers": f"{_PARTS}.stand_ins:global_result_handlers"}),
-    "jax._src.literals": ModuleEntry((), {"TypedNdArray": f"{_PARTS}.stand_ins:TypedNdArray"}),
+    "jax._src.literals": ModuleEntry((), {name: f"{_PARTS}.stand_ins:{name}" for name in (
+        "TypedComplex", "TypedFloat", "TypedInt", "TypedNdArray")}),
     "jax._src.state": ModuleEntry(),
     "jax._src.state.types": ModuleEntry((), {"AbstractRef": f"{_PARTS}.stand_ins:AbstractRef"}),
     "jax._src.traceback_util": ModuleEntry((f"{_PARTS}.tracebacks",), {

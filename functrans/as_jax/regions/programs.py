@@ -12,11 +12,13 @@ __all__ = ["MODULES"]
 
 _SAME: Final = ("ad_checkpoint", "custom_batching", "custom_derivatives", "debug", "dlpack",
                 "errors", "export", "flatten_util", "profiler", "stages",
-                "tree", "tree_util", "typing")
+                "tree", "typing")
 _PARTS: Final = "functrans.as_jax.parts"
 
 MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     **{f"jax.{name}": ModuleEntry((f"functrans.{name}",)) for name in _SAME},
+    "jax.tree_util": ModuleEntry(("functrans.tree_util",), {
+        "default_registry": f"{_PARTS}.stand_ins:tree_registry"}),
     "jax.dtypes": ModuleEntry(("functrans.dtypes",), {"bfloat16": "ml_dtypes:bfloat16"}),
     "jax.test_util": ModuleEntry((f"{_PARTS}.test_util",), hidden=frozenset({"EPS", "test_util"})),
     "jax.api_util": ModuleEntry((f"{_PARTS}.api_util",)),

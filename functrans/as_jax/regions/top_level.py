@@ -45,5 +45,8 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.lib": ModuleEntry((), {"__version__": f"{_HERE}:VERSION"}),
     "jax.monitoring": ModuleEntry(("functrans.as_jax.parts.monitoring",)),
     "jaxlib": ModuleEntry((), {"__version__": f"{_HERE}:VERSION"}),
+    "jaxlib.xla_client": ModuleEntry((), {
+        "Device": "functrans.device:Device", "XlaRuntimeError": "functrans.errors:FunctransError"}),
+    "jaxlib._jax": ModuleEntry((), {"PjitFunction": "functrans._runtime:JitFunction"}),
     "jaxlib.version": ModuleEntry((), {"__version__": f"{_HERE}:VERSION"}),
 })
