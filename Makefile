@@ -85,7 +85,7 @@ portable: portable-tools .venv-portable/.installed
 
 # WHEELS is a folder of wheels to be taken instead of those of PyPI
 ecosystem: .venv-ecosystem/.libraries
-	status=0; .venv-ecosystem/bin/python -m tests.ecosystem.library_tests || status=1; \
+	status=0; .venv-ecosystem/bin/python -m tests.ecosystem.library_tests --write || status=1; \
 	.venv-ecosystem/bin/python -m tests.ecosystem.notebook || status=1; \
 	.venv-ecosystem/bin/python -m tests.ecosystem.examples --write $(if $(JAX),--jax $(JAX)) || status=1; \
 	exit $$status

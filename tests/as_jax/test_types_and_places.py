@@ -74,6 +74,13 @@ def test_classes_of_nodes_are_told(jax):
 
     assert all(cls in _registry for cls in (Node, list, dict, tuple, type(None)))
     assert int not in _registry and Node() not in _registry
+    for tree in ({"b": 1, "a": (2, None)}, (1, [2]), [3]):
+        children, aux = _registry[type(tree)].to_iter(tree)
+        assert _registry[type(tree)].from_iter(aux, children) == tree
+        assert hash(aux) == hash(aux)
+    assert _registry[Node].from_iter(*_registry[Node].to_iter(Node())[::-1]) == ("aux", [1, 2])
+    with pytest.raises(KeyError):
+        _registry[int]
 
 
 def test_keys_are_known_by_the_name_of_jax(jax):

@@ -1,7 +1,8 @@
 """Programs on JAX's libraries, on functrans: `python -m tests.ecosystem.examples [name ...]`.
 
-`--jax python` runs them with the JAX of another interpreter too, compares results and times, and
-`--write` writes the table of docs/guide/jax_libraries.md.
+`--jax python` runs them with the JAX of another interpreter too, and compares results and times;
+`--write` writes the table of docs/guide/jax_libraries.md. Its times are those of the last run with
+JAX (`times.json`): of both in one sitting, or of none.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 
+from tests.ecosystem import page
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "jax_libraries"
-PAGE = ROOT / "docs" / "guide" / "jax_libraries.md"
+TIMES = Path(__file__).with_name("times.json")
 WORKER = Path(__file__).with_name("worker.py")
-BEGIN, END = "<!-- the table begins -->", "<!-- the table ends -->"
 TOLERANCE = 1e-3
 
 
@@ -61,15 +64,23 @@ def milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def row(ours: Run, theirs: Run | None) -> str:
+def row(ours: Run, times: dict[str, list[float]] | None) -> str:
     """The row of the table for an example."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ours.libraries)
     what = " ".join(ours.what.split())
     cells = [versions, what, " ".join(ours.missing.split()) or "nothing known"]
-    for mine, other in ((ours.first, theirs and theirs.first),
-                        (ours.steady, theirs and theirs.steady)):
-        cells.append(milliseconds(mine) + (f" ({milliseconds(other)})" if other else ""))
+    for which in ("first", "then"):
+        mine, other = times[which] if times else (None, None)
+        cells.append(f"{milliseconds(mine)} ({milliseconds(other)})" if mine else "")
     return f"| {' | '.join(cells)} |"
+
+
+def ratios(times: dict[str, dict[str, list[float]]]) -> str:
+    """How times compare in the mean, as a sentence."""
+    first, then = (geometric_mean([a / b for a, b in (entry[which] for entry in times.values())])
+                   for which in ("first", "then"))
+    return (f"In the geometric mean a first call takes {first:.2f} of JAX's time, "
+            f"and a later one {then:.2f}.")
 
 
 HEAD = """\
@@ -86,6 +97,7 @@ def main() -> None:
     given = parser.parse_args()
     paths = sorted(EXAMPLES.glob("*.py"))
     rows, wrong = [], False
+    times = json.loads(TIMES.read_text())
     for path in paths:
         if given.names and path.stem not in given.names:
             continue
@@ -93,15 +105,19 @@ def main() -> None:
         theirs = run(path, given.jax, ours=False) if given.jax else None
         other = differences(ours, theirs) if theirs else []
         wrong |= bool(other)
-        rows.append(row(ours, theirs))
+        if theirs:
+            times[path.stem] = {"first": [ours.first, theirs.first],
+                                "then": [ours.steady, theirs.steady]}
+        rows.append(row(ours, times.get(path.stem)))
         print(rows[-1])
         for name in other:
             print(f"  {name} differs: {ours.results.get(name)}, "
                   f"with JAX {theirs and theirs.results.get(name)}")
+    if given.write and given.names:
+        parser.error("--write writes the whole table: give no names")
     if given.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(before + BEGIN + "\n" + HEAD + "\n".join(rows) + "\n" + END
-                        + rest.partition(END)[2])
+        page.write("table", HEAD + "\n".join(rows) + "\n\n" + ratios(times))
+        TIMES.write_text(json.dumps(times, indent=1, sort_keys=True) + "\n")
     sys.exit(wrong)
 
 

@@ -1,7 +1,8 @@
 """The tests that libraries ship, on functrans: `python -m tests.ecosystem.library_tests [optax]`.
 
 Counted are those that pass with JAX in an environment of the same versions; `with_jax.json` has
-which do not. `--record python` runs them with the JAX of another interpreter and writes that file.
+which do not. `--record python` runs them with the JAX of another interpreter and writes that file;
+`--write` writes what passes into docs/guide/jax_libraries.md.
 Exits with 1 where fewer than 98 % of those pass.
 """
 
@@ -17,6 +18,8 @@ import xml.etree.ElementTree as ET
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ecosystem import page
 
 HERE = Path(__file__).parent
 RECORD = HERE / "with_jax.json"
@@ -125,10 +128,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("libraries", nargs="*", default=LIBRARIES)
     parser.add_argument("--record", metavar="PYTHON", help="an interpreter with JAX")
+    parser.add_argument("--write", action="store_true", help="write docs/guide/jax_libraries.md")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--show", action="store_true", help="show what pytest prints")
     given = parser.parse_args()
-    enough = True
+    enough, lines = True, []
     for library in given.libraries:
         if given.record:
             version = subprocess.run(
@@ -138,11 +142,13 @@ def main() -> None:
             continue
         passed, expected, others = compared(
             run(library, sys.executable, PLUGIN, given.workers, given.show))
-        print(f"{library}: {passed} of {expected} tests that pass with JAX pass "
-              f"({passed / expected:.1%})")
+        lines.append(f"- {library}: {passed:,} of {expected:,} ({passed / expected:.1%})")
+        print(f"{lines[-1]} of the tests that pass with JAX pass")
         for name in others:
             print(f"  not: {name}")
         enough &= passed >= ENOUGH * expected
+    if given.write:
+        page.write("list of tests", "\n".join(lines))
     sys.exit(not enough)
 
 

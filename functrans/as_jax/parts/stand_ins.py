@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import optree
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import get_trace
-from functrans.core.tree import tree_flatten
+from functrans.core.tree import NAMESPACE, tree_flatten
 from functrans.core.tree_levels import flatten_one_level, is_tree_node
 from functrans.extend.core import Primitive
 
@@ -68,11 +69,25 @@ stop_gradient_p: Final = Primitive("stop_gradient")
 """JAX's, which its stop_gradient does not use either; libraries give it rules."""
 
 
+class _Node(NamedTuple):
+    """A class of nodes, as JAX's registry of Python has it."""
+
+    to_iter: Callable[[Any], tuple[Iterable[Any], Any]]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
+
+
 class _Registry:
     """The types that are nodes of trees, which libraries look one up in."""
 
     def __contains__(self, cls: object) -> bool:
         return isinstance(cls, type) and is_tree_node(cls)
+
+    def __getitem__(self, cls: type) -> _Node:
+        """How nodes of a class are taken apart and made; KeyError for a leaf's."""
+        entry = optree.register_pytree_node.get(cls, namespace=NAMESPACE)
+        if entry is None:
+            raise KeyError(cls)
+        return _Node(flatten_one_level, entry.unflatten_func)
 
     def flatten_one_level(self, tree: Any) -> tuple[list[Any], Any] | None:
         """The children of a node and what else it has; None for a leaf."""

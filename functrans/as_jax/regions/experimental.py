@@ -26,9 +26,10 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     # libraries import them for one device and ask for a name only there
     "jax.experimental.pallas": ModuleEntry((), refused=dict.fromkeys(
         ("ANY", "BlockSpec", "BoundedSlice", "CompilerParams", "CostEstimate", "Element",
-         "GridSpec", "MemorySpace", "Squeezed", "cdiv", "core_map", "debug_print", "delay", "ds", "dslice",
-         "empty", "kernel", "loop", "multiple_of", "num_programs", "pallas_call", "program_id",
-         "reciprocal", "run_scoped", "semaphore_signal", "semaphore_wait", "squeezed", "when"),
+         "GridSpec", "MemorySpace", "Squeezed", "cdiv", "core_map", "debug_print", "delay", "ds",
+         "dslice", "empty", "kernel", "loop", "multiple_of", "num_programs", "pallas_call",
+         "program_id", "reciprocal", "run_scoped", "semaphore_signal", "semaphore_wait",
+         "squeezed", "when"),
         _KERNELS)),
     "jax.experimental.pallas.triton": ModuleEntry((), refused=dict.fromkeys(
         ("CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
