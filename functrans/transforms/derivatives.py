@@ -79,8 +79,8 @@ def value_and_grad(  # type: ignore[overload-overlap]
 
 @overload
 def value_and_grad(fun: Callable[P, R], argnums: int, has_aux: bool = False,
-                   holomorphic: bool = False, allow_int: bool = False,
-                   reduce_axes: Sequence[Any] = ()) -> Callable[P, tuple[R, PyTree]]: ...
+                   holomorphic: bool = False, allow_int: bool = False
+                   ) -> Callable[P, tuple[R, PyTree]]: ...
 
 
 @overload
@@ -151,8 +151,7 @@ def grad(fun: Callable[Concatenate[A, B, P], Any], argnums: Literal[1],
 
 @overload
 def grad(fun: Callable[P, Any], argnums: int, has_aux: bool = False,
-         holomorphic: bool = False, allow_int: bool = False,
-         reduce_axes: Sequence[Any] = ()) -> Callable[P, PyTree]: ...
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]: ...
 
 
 @overload
