@@ -132,6 +132,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--show", action="store_true", help="show what pytest prints")
     given = parser.parse_args()
+    if given.write and set(given.libraries) != set(LIBRARIES):
+        parser.error("--write writes the whole list: give no names")
     enough, lines = True, []
     for library in given.libraries:
         if given.record:
