@@ -8,6 +8,7 @@
 #include "thread_costs.h"
 #include "threads.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -48,7 +49,8 @@ Program::~Program() {
     drop(host.inputs);
     drop(host.outputs);
   }
-  if (handle != nullptr) dlclose(handle);
+  Py_XDECREF(watcher);
+  for (void* handle : handles) dlclose(handle);
 }
 
 namespace {
@@ -217,38 +219,46 @@ bool is_whole(const char* path) {
   return whole;
 }
 
+// Opens a shared object and gives its entry to the program, in the place of what that had.
 bool open_object(PyObject* path, Program& program) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(path, &bytes) == 0) return false;
   Ref owned(bytes);
   const char* name = PyBytes_AS_STRING(bytes);
   bool whole = false;
+  void* handle = nullptr;
   const char* error = nullptr;
   PyThreadState* thread = PyEval_SaveThread();
   whole = is_whole(name);
   if (whole) {
-    program.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (program.handle == nullptr) error = dlerror();
+    handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) error = dlerror();
   }
   restore_thread(thread);
   if (!whole) {
     PyErr_Format(PyExc_OSError, "cannot load %S: the file is cut short", path);
     return false;
   }
-  if (program.handle == nullptr) {
+  if (handle == nullptr) {
     PyErr_Format(PyExc_OSError, "cannot load %S: %s", path, error == nullptr ? "unknown" : error);
     return false;
   }
-  const auto* abi = static_cast<const std::int64_t*>(dlsym(program.handle, "ft_abi"));
+  program.handles.push_back(handle);  // a call may still run what was there before
+  const auto* abi = static_cast<const std::int64_t*>(dlsym(handle, "ft_abi"));
   if (abi == nullptr || *abi != kProgramAbi) {
     PyErr_Format(PyExc_OSError, "cannot load %S: it is made for interface %lld, not %lld", path,
                  abi == nullptr ? 0LL : static_cast<long long>(*abi),
                  static_cast<long long>(kProgramAbi));
     return false;
   }
-  program.entry = reinterpret_cast<ProgramEntry>(dlsym(program.handle, "ft_program"));
-  program.shapes = reinterpret_cast<ShapesEntry>(dlsym(program.handle, "ft_shapes"));
-  if (program.entry != nullptr) return true;
+  const auto entry = reinterpret_cast<ProgramEntry>(dlsym(handle, "ft_program"));
+  if (program.shapes == nullptr) {
+    program.shapes = reinterpret_cast<ShapesEntry>(dlsym(handle, "ft_shapes"));
+  }
+  if (entry != nullptr) {
+    program.entry.store(entry, std::memory_order_release);
+    return true;
+  }
   PyErr_Format(PyExc_OSError, "cannot load %S: it has no ft_program", path);
   return false;
 }
@@ -283,6 +293,7 @@ PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwar
   auto* self = reinterpret_cast<ProgramObject*>(object.get());
   self->program = new Program();
   Program& program = *self->program;
+  program.self = object.get();
   program.arena_bytes = arena_bytes;
   program.heavy = heavy != 0;
   if (arena_bytes < 0) {
@@ -341,6 +352,33 @@ PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf
   }
 }
 
+// watch(callable, nanoseconds): the callable is called with the program, once, at the end of the call
+// by which it has run for so long.
+PyObject* program_watch(PyObject* self, PyObject* args) {
+  PyObject* callable;
+  long long nanoseconds;
+  if (!PyArg_ParseTuple(args, "OL:watch", &callable, &nanoseconds)) return nullptr;
+  Program& program = *reinterpret_cast<ProgramObject*>(self)->program;
+  Py_XSETREF(program.watcher, Py_NewRef(callable));
+  program.unwatched.store(std::max(nanoseconds, 1LL));
+  Py_RETURN_NONE;
+}
+
+// replace(path): calls that begin from now on run what is in another shared object, which was made
+// from the same text.
+PyObject* program_replace(PyObject* self, PyObject* path) {
+  try {
+    if (!open_object(path, *reinterpret_cast<ProgramObject*>(self)->program)) return nullptr;
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef program_methods[] = {{"watch", program_watch, METH_VARARGS, nullptr},
+                                 {"replace", program_replace, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
 bool read_array_specs(PyObject* sequence, std::vector<ArraySpec>& specs, bool with_alias) {
@@ -353,7 +391,7 @@ bool read_host_call(PyObject* object, std::vector<HostCall>& hosts) {
 
 bool init_program(PyObject* module) {
   program_type = ProgramType<ProgramObject>::add<program_new_checked, program_call>(
-      module, "functrans._runtime.Program", nullptr);
+      module, "functrans._runtime.Program", {Py_tp_methods, program_methods});
   return program_type != nullptr;
 }
 

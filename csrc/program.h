@@ -54,8 +54,8 @@ struct HostCall {
 };
 
 struct Program {
-  void* handle = nullptr;
-  ProgramEntry entry = nullptr;
+  std::vector<void*> handles;  // of its shared object, and of one that took its place
+  std::atomic<ProgramEntry> entry{nullptr};
   ShapesEntry shapes = nullptr;
   ProgramApi api{};
   std::vector<ArraySpec> inputs;
@@ -70,6 +70,10 @@ struct Program {
   bool any_donated = false;
   bool any_alias = false;
   bool heavy = false;
+  // What is called with the program's object, once, when it has run for `unwatched` nanoseconds more.
+  mutable PyObject* watcher = nullptr;  // owned, holds no program; null where nobody watches
+  mutable std::atomic<std::int64_t> unwatched{0};
+  PyObject* self = nullptr;  // the object that owns this
   mutable ThreadWishes threads;  // of its last run
 
   ~Program();

@@ -5,7 +5,9 @@
 #include "interrupts.h"
 #include "loops.h"
 #include "program.h"
+#include "thread_costs.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -256,7 +258,8 @@ bool Call::run() {
   {
     std::optional<ProgramRun> threads;
     if (program.heavy) threads.emplace(program.threads);
-    status = program.entry(&program.api, &context, buffers.data(), arena, sizes.data());
+    const ProgramEntry entry = program.entry.load(std::memory_order_acquire);
+    status = entry(&program.api, &context, buffers.data(), arena, sizes.data());
   }
   if (program.heavy) {
     restore_thread(context.thread);
@@ -285,6 +288,17 @@ bool delete_donated(const Program& program, PyObject* const* leaves) {
   return true;
 }
 
+// Calls the watcher of a program by whose time it is due. False with an exception set.
+bool note_time(const Program& program, std::int64_t nanoseconds) {
+  nanoseconds = std::max<std::int64_t>(nanoseconds, 1);
+  const std::int64_t left = program.unwatched.fetch_sub(nanoseconds);
+  if (left <= 0 || left > nanoseconds) return true;
+  Ref watcher(std::exchange(program.watcher, nullptr));
+  if (!watcher) return true;
+  Ref done(PyObject_CallOneArg(watcher.get(), program.self));
+  return static_cast<bool>(done);
+}
+
 }  // namespace
 
 PyObject* make_kept() noexcept {
@@ -295,11 +309,14 @@ PyObject* make_kept() noexcept {
 }
 
 bool run_program(const Program& program, PyObject* const* leaves, PyObject** results) {
+  const bool is_watched = program.unwatched.load(std::memory_order_relaxed) > 0;
+  const std::int64_t begin = is_watched ? clock_nanoseconds() : 0;
   Call call(program);
   if (!call.gather(leaves) || !call.make_outputs(leaves) || !call.make_arena()) return false;
   if (program.any_alias && !call.fill_aliased(leaves)) return false;
   if (!call.run()) return false;
   if (program.any_donated && !delete_donated(program, leaves)) return false;
+  if (is_watched && !note_time(program, clock_nanoseconds() - begin)) return false;
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     results[i] = std::exchange(call.outputs[i], nullptr);
     if (call.context.kept != nullptr) call.outputs[i] = Py_NewRef(results[i]);

@@ -16,9 +16,10 @@ template <typename Object>
 struct ProgramType {
   using Make = PyObject* (*)(PyTypeObject*, PyObject*, PyObject*);
 
-  // The type called `name`, in a module under the last part of that; null on error.
+  // The type called `name`, in a module under the last part of that; null on error. `extra` is one
+  // slot more.
   template <Make make, vectorcallfunc call>
-  static PyTypeObject* add(PyObject* module, const char* name, PyGetSetDef* getset) {
+  static PyTypeObject* add(PyObject* module, const char* name, PyType_Slot extra) {
     static PyMemberDef members[] = {
         {"__vectorcalloffset__", T_PYSSIZET, offsetof(Object, vectorcall), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr}};
@@ -28,7 +29,7 @@ struct ProgramType {
                            slot(Py_tp_clear, clear),
                            slot(Py_tp_call, PyVectorcall_Call),
                            {Py_tp_members, members},
-                           {getset == nullptr ? 0 : Py_tp_getset, getset},
+                           extra,
                            {0, nullptr}};
     PyType_Spec spec = {name, sizeof(Object), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,

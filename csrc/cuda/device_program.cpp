@@ -598,7 +598,7 @@ CudaProgram::~CudaProgram() {
 
 bool init_program(PyObject* module) {
   cuda_program_type = ProgramType<CudaProgramObject>::add<new_checked, program_call>(
-      module, "functrans._runtime.CudaProgram", program_getset);
+      module, "functrans._runtime.CudaProgram", {Py_tp_getset, program_getset});
   return cuda_program_type != nullptr;
 }
 

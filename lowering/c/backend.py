@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["CBackend", "CExecutable", "options_of"]
 
 MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
-                           "libs": [str], "heavy": bool}
+                           "libs": [str], "heavy": bool, "quick": bool}
 
 
 class CBackend(Backend):
@@ -64,8 +65,11 @@ class CBackend(Backend):
         if prints is not None and key is not None:
             known = find_manifest(cache, key, MANIFEST)
             program = known and _loaded(jaxpr, prints, *known, cache)
-            if program is not None:
-                return CExecutable(jaxpr, donated, program)
+            if known is not None and program is not None:
+                executable = CExecutable(jaxpr, donated, program)
+                if known[0]["quick"]:
+                    self._watch(executable, cache, prints, key, None)
+                return executable
         made = self._made(jaxpr, donated, require_inplace, cache) if self._has_compiler else None
         if made is None:
             if jaxpr.eqns and config.current().memory_limit is not None:
@@ -73,13 +77,41 @@ class CBackend(Backend):
                                        fix="jit without memory_limit; functrans.explain says what "
                                            "of it is not compiled")
             return self._fallback.compile(jaxpr, donated, require_inplace)
-        executable, path = made
+        executable, path, is_quick = made
         # another process would not be told of what could not be written as planned
         if prints is not None and key is not None and not executable.lowered.text.is_fallback:
-            manifest = _manifest(executable.lowered, prints)
+            manifest = _manifest(executable.lowered, prints, is_quick)
             if manifest is not None:
                 store_manifest(cache, key, manifest, path)
+        if is_quick:
+            self._watch(executable, cache, prints, key, executable.lowered)
         return executable
+
+    def _watch(self, executable: CExecutable, cache: Cache, prints: Fingerprint | None,
+               key: str | None, lowered: LoweredToC | None) -> None:
+        """Have the full build of a program made once it has run for a while, and kept.
+
+        A program from the cache is lowered again for that.
+        """
+        # later: most programs of most processes are full builds in the cache
+        from functrans.lowering.c.quick import in_background  # noqa: PLC0415
+
+        jaxpr, donated, context = executable.jaxpr, executable.donated, copy_context()
+
+        def make() -> Path:
+            from functrans.lowering.c.lower import build_fully, lower  # noqa: PLC0415  as above
+
+            made = lowered or context.run(lower, jaxpr, donated)
+            assert made is not None
+            path = build_fully(made.text, cache)
+            manifest = None if prints is None else _manifest(made, prints, False)
+            if manifest is not None and key is not None:
+                store_manifest(cache, key, manifest, path)
+            return path
+
+        program = executable.run
+        assert isinstance(program, Program)
+        in_background(program, make)
 
     def inspectable(self, jaxpr: Jaxpr, donated: frozenset[int],
                     compiled: Callable[[], Executable]) -> Executable:
@@ -114,14 +146,16 @@ class CBackend(Backend):
         return None
 
     def _made(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
-              cache: Cache) -> tuple[CExecutable, Path] | None:
-        """A program compiled now, or found by its C text; None where NumPy must evaluate."""
+              cache: Cache) -> tuple[CExecutable, Path, bool] | None:
+        """A program compiled now, or found by its C text, and whether that is a quick build; None
+        where NumPy must evaluate."""
         # later: most programs of most processes are in the cache
         from functrans.lowering.c.lower import (  # noqa: PLC0415
             CompilerError,
             CompilerMissing,
             compiled,
             lower,
+            quick_units,
         )
 
         count = f"{len(jaxpr.eqns)} equation{'s' if len(jaxpr.eqns) > 1 else ''}"
@@ -134,8 +168,10 @@ class CBackend(Backend):
                 progress.doing = (f"{what}: the C compiler has {_kernels_text(lowered)}, which "
                                   "stay on the disk")
                 try:
-                    path = compiled(lowered, require_inplace, cache)
+                    quick = quick_units(lowered.text)
+                    path = compiled(lowered, require_inplace, cache, quick)
                 except CompilerError as refused:
+                    quick = None
                     plain = lower(jaxpr, donated, plain=True)  # its kernels have other texts
                     if plain is None:
                         raise
@@ -155,11 +191,11 @@ class CBackend(Backend):
             program = _program_of(jaxpr, lowered, path)
         except OSError as error:
             cache.disown(path.stem, error)
-            path = compiled(lowered, require_inplace, cache)
+            path = compiled(lowered, require_inplace, cache, quick)
             program = _program_of(jaxpr, lowered, path)
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
-        return executable, path
+        return executable, path, quick is not None
 
 
 def options_of(donated: frozenset[int], require_inplace: bool) -> list[str]:
@@ -182,7 +218,7 @@ def _kernels_text(lowered: LoweredToC) -> str:
     return f"{kernels} kernel{'s' * (kernels != 1)} ({size} KiB)"
 
 
-def _manifest(lowered: LoweredToC, prints: Fingerprint) -> dict[str, Any] | None:
+def _manifest(lowered: LoweredToC, prints: Fingerprint, is_quick: bool) -> dict[str, Any] | None:
     """What another process must know to run the program; None where it cannot know it.
 
     Calls of Python are made from equations of the simplified jaxpr, and some constants by passes.
@@ -193,7 +229,8 @@ def _manifest(lowered: LoweredToC, prints: Fingerprint) -> dict[str, Any] | None
         return None
     return {"constants": constants, "aliases": text.aliases,
             "arena": text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
-            "sizes": list(map(list, lowered.sizes)), "libs": text.libs, "heavy": text.heavy}
+            "sizes": list(map(list, lowered.sizes)), "libs": text.libs, "heavy": text.heavy,
+            "quick": is_quick}
 
 
 def _loaded(jaxpr: Jaxpr, prints: Fingerprint, manifest: dict[str, Any],

@@ -26,7 +26,9 @@ from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.c.interface import spec
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa
 from functrans.lowering.c.program import FunctionWriter, ProgramText, write_program
+from functrans.lowering.c.quick import QUICK_FLAGS, QuietChildren, quick_units
 from functrans.lowering.c.toolchain import (
+    Children,
     CompilerError,
     CompilerMissing,
     compile_shared,
@@ -52,8 +54,8 @@ from functrans.lowering.schedule.recomputation_prices import CPU_PRICES, cheaper
 from functrans.lowering.store.cache import FORMAT, Cache, digest
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
-__all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "compiled", "in_real_numbers",
-           "load_or_compile", "lower"]
+__all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "build_fully", "compiled",
+           "in_real_numbers", "load_or_compile", "lower", "quick_units"]
 
 
 @dataclass(eq=False, repr=False)
@@ -157,12 +159,22 @@ def _at_peak(main: FunctionWriter) -> Iterator[Value]:
             yield from _at_peak(body)
 
 
-def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:
-    """The shared object of a program. Raises CompilerMissing, and BackendError where
-    `require_inplace` is asked for and an update needs a copy."""
+def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache,
+             units: Sequence[str] | None = None) -> Path:
+    """The shared object of a program, or of its quick build, which has units of its own. Raises
+    CompilerMissing, and BackendError where `require_inplace` is asked for and an update needs a
+    copy."""
     if require_inplace and lowered.text.copied:
         raise copies_needed(*lowered.text.copied[0])
+    if units is not None:
+        flags = [*COMMON_FLAGS, *QUICK_FLAGS, *compiled_isa().flags]
+        return load_or_compile(units, flags, cache)
     return load_or_compile(lowered.text.units, flags_of(lowered.text), cache)
+
+
+def build_fully(text: ProgramText, cache: Cache) -> Path:
+    """The shared object of a program whose quick build runs meanwhile."""
+    return load_or_compile(text.units, flags_of(text), cache, QuietChildren)
 
 
 def flags_of(text: ProgramText) -> list[str]:
@@ -213,7 +225,8 @@ def _keeps_arguments(eqn: Equation) -> bool:
         map(_keeps_arguments, (e for body in subjaxprs(eqn) for e in body.eqns)))
 
 
-def load_or_compile(sources: Sequence[str], flags: Sequence[str], cache: Cache) -> Path:
+def load_or_compile(sources: Sequence[str], flags: Sequence[str], cache: Cache,
+                    processes: type[Children] = Children) -> Path:
     """The shared object of some C texts, from the cache or compiled now.
 
     Raises CompilerMissing and CompilerError.
@@ -222,4 +235,4 @@ def load_or_compile(sources: Sequence[str], flags: Sequence[str], cache: Cache) 
     found = cache.find(key)
     if found is not None:
         return found
-    return cache.add(key, lambda path: compile_shared(sources, flags, path))
+    return cache.add(key, lambda path: compile_shared(sources, flags, path, processes))

@@ -47,20 +47,21 @@ class Children:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._running: set[int] = set()
+        self.running: set[int] = set()
+        """Those that nobody has waited for."""
 
     def __enter__(self) -> Children:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        for pid in self._running:
+        for pid in self.running:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
-        for pid in self._running:
+        for pid in self.running:
             with contextlib.suppress(OSError):
                 os.waitpid(pid, 0)
-        self._running.clear()
+        self.running.clear()
 
     def start(self, command: Sequence[str], errors: Path, stdin: int | None = None,
               stdout: int | None = None) -> int:
@@ -82,7 +83,7 @@ class Children:
             pid = os.posix_spawn(command[0], list(command), self._environment,
                                  file_actions=actions, setpgroup=0, setsigmask=before,
                                  setsigdef=[signal.SIGINT, signal.SIGPIPE])
-            self._running.add(pid)
+            self.running.add(pid)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
@@ -93,7 +94,7 @@ class Children:
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         except ChildProcessError:  # somebody else waits for all children: the files will tell
             status = 0
-        self._running.discard(pid)
+        self.running.discard(pid)
         return status
 
     def run(self, command: Sequence[str], errors: Path, stdout: int | None = None) -> int:
@@ -243,7 +244,8 @@ def compiled_isa() -> Isa:
     return AVX2 if isa.masks and "clang" in identity else isa
 
 
-def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Path) -> None:
+def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Path,
+                   processes: type[Children] = Children) -> None:
     """Compile C texts, each a unit, side by side on the cores, to one shared object.
 
     Temporary files lie beside the destination, which appears at once, by renaming. Raises
@@ -254,7 +256,7 @@ def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Pa
     with _work_folder(destination.parent) as folder:
         for k, source in enumerate(sources):
             (folder / f"unit{k}.c").write_text(source, encoding="utf-8")
-        with Children({**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}) as children:
+        with processes({**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}) as children:
             job = _Job(folder, len(sources), (*flags, *COMPILE_FLAGS), children)
             try:
                 _build(job, command, flags)

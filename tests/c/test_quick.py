@@ -1,0 +1,180 @@
+"""The quick build of a program: the same bits as the full one, which takes its place later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as jnp
+from functrans._runtime import Program
+from functrans.lowering.c import lower, quick
+from functrans.lowering.c.executable import CExecutable
+from functrans.lowering.c.toolchain import is_clang
+
+pytestmark = pytest.mark.skipif(is_clang(), reason="quick builds are gcc's")
+
+
+def oscillators(count: int):
+    """Lanes of a step with many powers, which a quick build calls."""
+    def lane(x, p):
+        def going(state):
+            return (state[0] < 3.0) & (state[2] < 20)
+
+        def step(state):
+            t, x, n = state
+            for k in range(6):
+                x = x + 0.01 * (jnp.abs(x) ** (p + k) - x)
+            return t + 0.2 / (1 + jnp.abs(x) ** p), x, n + 1
+
+        return ft.lax.while_loop(going, step, (0.0, x, 0))
+
+    rng = np.random.default_rng(0)
+    arrays = rng.uniform(0.2, 1.2, (2, count)).astype(np.float32)
+    return ft.vmap(lane), tuple(arrays)
+
+
+def lowered_of(f, args):
+    closed = ft.make_jaxpr(f)(*args)
+    found = lower.lower(closed.jaxpr if hasattr(closed, "jaxpr") else closed, frozenset())
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of programs of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "functrans"
+
+
+def program_of(cache: Path) -> str:
+    (manifest,) = cache.glob("*.manifest")
+    return manifest.read_text(errors="replace")
+
+
+def bits(results) -> list[bytes]:
+    return [np.asarray(x).tobytes() for x in ft.tree.leaves(results)]
+
+
+def wait_for_builds() -> None:
+    thread = quick._work.thread
+    if thread is not None:
+        thread.join()
+
+
+def test_the_full_build_takes_the_place_of_the_quick_one(cache, monkeypatch):
+    monkeypatch.setattr(quick, "AFTER", 1)
+    replaced = []
+    monkeypatch.setattr(lower, "build_fully", lambda text, cache, real=lower.build_fully: (
+        replaced.append(text), real(text, cache))[1])
+    f, args = oscillators(100)
+    jitted = ft.jit(f)
+    first = bits(jitted(*args))  # at its end the full build is begun
+    wait_for_builds()
+    assert len(replaced) == 1
+    assert "'quick': False" in program_of(cache)
+    assert len(list(cache.glob("*.so"))) == 2
+    assert bits(jitted(*args)) == first
+    assert first == bits(ft.jit(f)(*args))
+
+
+def test_a_program_that_hardly_runs_stays_a_quick_build(cache):
+    f, args = oscillators(40)
+    first = bits(ft.jit(f)(*args))
+    assert quick._work.thread is None
+    assert "'quick': True" in program_of(cache)
+    assert len(list(cache.glob("*.so"))) == 1
+    source = f"""
+        import sys
+        sys.path.insert(0, {os.fspath(Path(__file__).parents[2])!r})
+        from tests.c import test_quick
+        from functrans.lowering.c import quick
+        import functrans as ft
+        quick.AFTER = 1
+        f, args = test_quick.oscillators(40)
+        jitted = ft.jit(f)
+        first = test_quick.bits(jitted(*args))
+        test_quick.wait_for_builds()
+        assert test_quick.bits(jitted(*args)) == first
+        sys.stdout.buffer.write(b"".join(first))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True,
+                          check=True, timeout=300, env={**os.environ})
+    assert done.stdout == b"".join(first)  # another process takes it from the cache, ...
+    assert "'quick': False" in program_of(cache)  # ... and makes the full one
+
+
+def test_small_programs_have_no_quick_build():
+    f, args = lambda x: jnp.tanh(x) * 2, (np.ones(100, np.float32),)
+    assert quick.quick_units(lowered_of(f, args).text) is None
+
+
+def test_long_programs_have_no_quick_build(monkeypatch):
+    found = lowered_of(*oscillators(64))
+    units = quick.quick_units(found.text)
+    assert units is not None and len(units) == len(found.text.units)
+    assert all("static __attribute__((noinline)) f32x" in u for u in units if " k0(void" in u)
+    monkeypatch.setattr(quick, "MOST_WORK", 100)
+    assert quick.quick_units(found.text) is None
+
+
+def test_python_ends_while_a_build_is_under_way(cache):
+    source = f"""
+        import sys
+        sys.path.insert(0, {os.fspath(Path(__file__).parents[2])!r})
+        from tests.c import test_quick
+        from functrans.lowering.c import quick
+        import functrans as ft
+        quick.AFTER = 1
+        f, args = test_quick.oscillators(40)
+        ft.jit(f)(*args)
+        assert quick._work.thread is not None
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(source)], check=True, timeout=300)
+    assert not list(cache.glob(".work-*"))
+
+
+def test_a_child_process_computes_while_a_build_is_under_way(cache, monkeypatch):
+    monkeypatch.setattr(quick, "AFTER", 1)
+    f, args = oscillators(48)
+    jitted = ft.jit(f)
+    first = bits(jitted(*args))
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if bits(jitted(*args)) == first and quick._work.thread is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    wait_for_builds()
+
+
+def test_an_error_of_the_watcher_is_that_of_the_call(cache):
+    jitted = ft.jit(lambda x: x * 3)
+    x = np.ones(4, np.float32)
+    executable = jitted.lower(x).compile()
+    found = [obj for obj in vars(executable).values() if isinstance(obj, CExecutable)]
+    program = found[0].run
+    assert isinstance(program, Program)
+
+    def interrupted(watched: Program) -> None:
+        assert watched is program
+        raise KeyboardInterrupt
+
+    program.watch(interrupted, 1)
+    with pytest.raises(KeyboardInterrupt):
+        program([x])
+    np.testing.assert_array_equal(program([x])[0], 3 * x)  # it is called once
+
+
+def test_a_file_that_is_no_program_leaves_a_program_as_it_is(tmp_path):
+    x = np.ones(4, np.float32)
+    executable = ft.jit(lambda x: x * 5).lower(x).compile()
+    program = next(o for o in vars(executable).values() if isinstance(o, CExecutable)).run
+    with pytest.raises(OSError, match="cannot load"):
+        program.replace(tmp_path / "none.so")
+    np.testing.assert_array_equal(program([x])[0], 5 * x)
