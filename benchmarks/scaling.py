@@ -15,6 +15,10 @@ below 1 they are in each other's way. The first line is the machine's own: how m
 that share nothing count together than one does alone. On a virtual machine whose processors have
 neighbours it is less than their number, and no program can scale beyond it.
 
+A second process on all threads takes part in the rounds, too: how far its figure is from the first
+one's is chance, of where memory and threads lie (`noise`; 1.1 to 1.25 on virtual machines):
+smaller differences of a row say nothing.
+
 A row fails where a program raises, where its bits depend on the number of threads, where more
 threads take more than 1.05 of the time of fewer, or where two processes together compute less than
 0.9 of what one does. When the budget is used up, the programs that are
@@ -77,6 +81,8 @@ class ScalingRow:
     size: str
     seconds: dict[int, float] = field(default_factory=dict)
     beside: float = math.nan
+    noise: float = 1.0
+    """The larger time over the smaller one of two processes on all threads."""
     differs: list[int] = field(default_factory=list)
     """Numbers of threads whose results are not the bits of the first."""
     error: str = ""
@@ -122,15 +128,21 @@ def measure(title: str, size: str, workers: Mapping[int, Worker], second: Worker
         row.differs = [t for t, found in results.items() if not same_bits(reference, found)]
         plans = {t: w.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
                  for t, w in workers.items()}  # fmt: skip
-        samples: dict[int, list[float]] = {t: [] for t in workers}
-        order = list(workers)
+        most = max(workers)
+        every_plan = [(w, plans[t]) for t, w in workers.items()]
+        plan = second.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
+        every_plan.append((second, plan))
+        samples: list[list[float]] = [[] for _ in every_plan]
+        order = list(range(len(every_plan)))
         slow = max(plan["seconds"] for plan in plans.values()) > SLOW_SECONDS
         for index in range((rounds + 1) // 2 if slow else rounds):
             shift = index % len(order)
-            for t in order[shift:] + order[:shift]:
-                samples[t].append(one_round(workers[t], plans[t]["calls"], plans[t]["seconds"]))
-        row.seconds = {t: statistics.median(times) for t, times in samples.items()}
-        most = max(workers)
+            for k in order[shift:] + order[:shift]:
+                worker, plan = every_plan[k]
+                samples[k].append(one_round(worker, plan["calls"], plan["seconds"]))
+        *medians, twin = map(statistics.median, samples)
+        row.seconds = dict(zip(workers, medians, strict=True))
+        row.noise = max(twin, row.seconds[most]) / min(twin, row.seconds[most])
         row.beside = beside(workers[most], second, row.seconds[most])
     except WorkerError as error:
         row.error = str(error)
@@ -318,7 +330,7 @@ def means_by_size(rows: Sequence[ScalingRow],
 def header(counts: Sequence[int]) -> str:
     """The first line of the table."""
     numbers = "".join(f"{t:>10} thr" for t in counts)
-    return f"{'program':24}{'size':8}{numbers}  efficiency  beside"
+    return f"{'program':24}{'size':8}{numbers}  efficiency  beside   noise"
 
 
 def line(row: ScalingRow, counts: Sequence[int]) -> str:
@@ -327,7 +339,7 @@ def line(row: ScalingRow, counts: Sequence[int]) -> str:
         return f"{row.title:24}{row.size:8}{row.verdict}"
     times = "".join(f"{duration(row.seconds[t]):>14}" for t in counts)
     return (f"{row.title:24}{row.size:8}{times}{row.efficiency(counts[-1]):>12.2f}"
-            f"{row.beside:>8.2f}  {row.verdict}")
+            f"{row.beside:>8.2f}{row.noise:>8.2f}  {row.verdict}")
 
 
 def _listed(numbers: Sequence[int]) -> str:
