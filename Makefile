@@ -14,6 +14,8 @@
 # make ecosystem  JAX's own libraries on functrans, without JAX (downloads them): the tests that optax
 #             and chex ship, of those that pass with JAX, and programs on each of the libraries; with
 #             JAX=/path/to/python results and times are compared with that interpreter's JAX
+# make docs   the site, in build/docs/index.html: every page, every public name, the notebooks as they
+#             are stored; a warning is an error
 # make bench  call overheads, programs on this CPU, per-sample statistics and the suite of research
 #             programs, beside JAX and PyTorch (downloads both), programs over lanes beside C++
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
@@ -30,7 +32,7 @@ SOURCES := pyproject.toml functrans/version.py functrans/core/__init__.py CMakeL
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo quick test pytest thorough coverage arm portable ecosystem bench gpu driver lint typecheck clean
+.PHONY: demo quick test pytest thorough coverage arm portable ecosystem docs bench gpu driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -114,6 +116,10 @@ typecheck: .venv-test/.installed
 	ln -s $(CURDIR)/functrans/* $(CURDIR)/primitives $(CURDIR)/lowering build/typing/functrans/
 	.venv-test/bin/mypy
 
+docs: .venv-docs/.installed
+	.venv-docs/bin/python -m sphinx -W --keep-going -q -j 2 docs build/docs
+	@echo "build/docs/index.html"
+
 bench: .venv-bench/.installed
 	status=0; for table in overheads cpu per_sample dynamic explanations checks programs lanes; do \
 	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
@@ -141,6 +147,7 @@ driver:
 .venv-portable/.installed: PEERS = pybind11
 .venv-ecosystem/.installed: EXTRAS = [demo]
 .venv-ecosystem/.installed: PEERS = nbclient nbformat ipykernel
+.venv-docs/.installed: EXTRAS = [docs]
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
 # PyTorch brings the libraries for transforms and linear algebra. Drivers for CUDA 12 take the last
@@ -169,5 +176,5 @@ TORCH = $(if $(filter 12,$(CUDA)),torch==2.10.0,torch==2.13.0)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-test .venv-triton36 .venv-portable .venv-ecosystem .venv-bench .venv-gpu \
+	rm -rf .venv .venv-test .venv-triton36 .venv-portable .venv-ecosystem .venv-docs .venv-bench .venv-gpu \
 	  build dist

@@ -23,9 +23,11 @@ NAMES = {module: names.split() for module, names in DATA["modules"].items()}
 HEAD = """\
 # Names of JAX
 
+For those who look for a name of JAX.
+
 Every public name of JAX {version}, by module, and what there is in its place where functrans does
-not have it. Code is what to write instead. A page about what behaves
-differently under the same name is `differences_from_jax.md`. This page is written by
+not have it. Code is what to write instead. What behaves differently under the same name is in
+[Differences from JAX](differences_from_jax.md). This page is written by
 `python -m tests.docs.names_of_jax`, and a test fails where it is not what the package has.
 
 | module of JAX | names | in functrans |
