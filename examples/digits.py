@@ -22,17 +22,19 @@ from pathlib import Path
 import dpsgd
 import numpy as np
 from digits_figure import draw
-from networks import CNN, MLP, Network
+from networks import CNN, LARGE_MLP, MLP, Network
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 from training import Data, Run, make_batch_loss, make_loss, train, train_privately
 
 import functrans as ft
+from functrans import per_sample
 
 SPLIT_SEED, TRAINING_SEED = 0, 0
 HELD_OUT = 360
 ACCURACY, PRIVATE_ACCURACY = 0.97, 0.90
 DELTA = 1e-4
+LARGE_BATCH = 256
 PRIVACY = dpsgd.Privacy(clip=1.0, noise=0.8, batch=64)
 
 
@@ -57,7 +59,7 @@ class Cost:
 def gradient_costs(network: Network, params, data: Data, repeats: int = 25) -> list[Cost]:
     """What the gradient of one padded batch takes: of its mean loss, and private in three ways.
 
-    They take turns, after a call of each to compile, so that all meet the same machine, and the
+    All take turns, after a call of each to compile, so that all meet the same machine, and the
     best time is taken, which other programs disturb least. The peak is what the compiler plans for
     arguments, results and temporaries.
     """
@@ -67,9 +69,25 @@ def gradient_costs(network: Network, params, data: Data, repeats: int = 25) -> l
     batch = params, data.train_images[indices], data.train_labels[indices]
     keywords = {"key": ft.random.key(TRAINING_SEED), "weights": mask}
     private = dpsgd.private_gradient(make_loss(network), PRIVACY)
+    return costs_of(network, "private gradient", private, batch, keywords, repeats)
+
+
+def large_costs(repeats: int = 25) -> list[Cost]:
+    """The same of the clipped mean of 256 images of noise, of 28 x 28, by a larger network."""
+    rng = np.random.default_rng(TRAINING_SEED)
+    images = rng.random((LARGE_BATCH, 28, 28), np.float32)
+    labels = rng.integers(0, 10, LARGE_BATCH, np.int32)
+    batch = LARGE_MLP.init(ft.random.key(TRAINING_SEED)), images, labels
+    clipped = per_sample.clipped_mean(make_loss(LARGE_MLP), PRIVACY.clip)
+    return costs_of(LARGE_MLP, "clipped mean", clipped, batch, {}, repeats)
+
+
+def costs_of(network: Network, title: str, private: Callable, batch: tuple, keywords: dict,
+             repeats: int) -> list[Cost]:
+    """What a private gradient of a batch takes, beside the gradient of the mean loss."""
     rows: list[tuple[str, Callable, dict, str]] = [
         ("batch gradient", ft.jit(ft.grad(make_batch_loss(network))), {}, "auto"),
-        ("private gradient", ft.jit(private), keywords, "auto"),
+        (title, ft.jit(private), keywords, "auto"),
         ("  materialised", ft.jit(private), keywords, "off"),
         ("  not compiled", private, keywords, "auto"),
     ]
@@ -126,24 +144,27 @@ def print_accuracies(runs: list[Run], examples: int) -> bool:
 
 
 def print_costs(runs: list[Run], data: Data) -> None:
-    """Print time and memory of a private gradient of each network beside the batch gradient."""
-    heading = f"gradient of {PRIVACY.capacity} digits"
-    print(f"\n{heading:<24} {'best time':>12}  of batch     memory  of batch")
-    for run in runs:
-        if run.private:
-            continue
-        costs = gradient_costs(run.network, run.params, data)
+    """Print time and memory of private gradients beside those of a batch gradient.
+
+    The last table is what README.md says of per-sample gradients.
+    """
+    tables = {
+        f"{run.title}, {PRIVACY.capacity} digits": gradient_costs(run.network, run.params, data)
+        for run in runs if not run.private
+    }
+    tables[f"{LARGE_MLP.name}, batch {LARGE_BATCH}"] = large_costs()
+    for heading, costs in tables.items():
+        print(f"\n{heading:<30} {'best time':>12}  of batch     memory  of batch")
         first = costs[0]
         for cost in costs:
-            name = run.title if cost is first else ""
-            line = f"{name:<5} {cost.title:<18} {cost.seconds * 1e3:>9.3f} ms"
+            line = f"  {cost.title:<28} {cost.seconds * 1e3:>9.3f} ms"
             line += f" {cost.seconds / first.seconds:>8.1f}x"
             if cost.peak is not None:
                 line += f" {cost.peak / 1e6:>7.2f} MB {cost.peak / first.peak:>8.1f}x"
             print(line)
     print(
-        "A private gradient clips that of every digit and adds noise. Materialised, it keeps them\n"
-        "all in memory; otherwise the compiler keeps those for which that is cheaper."
+        "\nA private gradient clips that of every digit and adds noise. Materialised, it keeps\n"
+        "them all in memory; otherwise the compiler keeps those for which that is cheaper."
     )
 
 

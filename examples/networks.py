@@ -55,12 +55,12 @@ def halve(image):
     return image.reshape(height // 2, 2, width // 2, 2, channels).max(axis=(1, 3))
 
 
-def init_mlp(key) -> Params:
+def init_mlp(key, pixels: int = 64, hidden1: int = 96, hidden2: int = 48) -> Params:
     first, second, third = ft.random.split(key, 3)
     return {
-        "hidden1": layer(first, 64, 96),
-        "hidden2": layer(second, 96, 48),
-        "logits": layer(third, 48, CLASSES),
+        "hidden1": layer(first, pixels, hidden1),
+        "hidden2": layer(second, hidden1, hidden2),
+        "logits": layer(third, hidden2, CLASSES),
     }
 
 
@@ -87,3 +87,5 @@ def apply_cnn(params: Params, image):
 
 MLP = Network("MLP", init_mlp, apply_mlp)
 CNN = Network("CNN", init_cnn, apply_cnn)
+LARGE_MLP = Network("MLP 784-256-128-10", lambda key: init_mlp(key, 784, 256, 128), apply_mlp)
+"""For images of 28 x 28: that of benchmarks/per_sample.py, which README.md has figures of."""

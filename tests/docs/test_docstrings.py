@@ -25,5 +25,5 @@ def test_examples_stay():
 
 
 def test_what_is_indented_keeps_its_lines():
-    assert rst("As in\n\n    a = b * c\n    d = e") == "As in\n\n::\n\n       a = b * c\n       d = e"
+    assert rst("As in\n\n    a = b * c\n    d") == "As in\n\n::\n\n       a = b * c\n       d"
     assert rst("- one `a`\n  goes on\n- two") == "- one ``a``\n  goes on\n- two"

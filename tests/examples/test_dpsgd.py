@@ -64,6 +64,13 @@ def test_the_table_of_costs():
     assert all(cost.seconds > 0 for cost in (batch, private, materialised, eager))
 
 
+def test_the_table_that_the_readme_tells_of():
+    batch, clipped, materialised, _ = digits.large_costs(repeats=1)
+    assert digits.LARGE_MLP.name == "MLP 784-256-128-10" and digits.LARGE_BATCH == 256
+    assert clipped.peak < 1.2 * batch.peak
+    assert materialised.peak > 4 * 256 * (784 * 256)  # the gradients of the first layer
+
+
 def test_training_and_its_figure(tmp_path):
     data = digits.load()
     runs = [train(CNN, data, 0, 5, 1e-2)]
