@@ -21,7 +21,11 @@ __all__ = ["CPU", "Device", "current_device", "default_device", "device_at", "de
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A place for arrays, such as `cpu:0` or `gpu:0`."""
+    """A place for arrays, such as `cpu:0` or `gpu:0`.
+
+    >>> ft.devices("cpu")[0].platform
+    'cpu'
+    """
 
     platform: str
     id: int = 0
@@ -122,6 +126,10 @@ def current_device() -> Device:
 
     What `config.default_device` says, else the first GPU if there is one and Triton is installed,
     else the CPU.
+
+    >>> with ft.config.default_device("cpu"):
+    ...     ft.config.current_device()
+    cpu:0
     """
     name = config.current().device
     if name is not None:

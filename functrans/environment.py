@@ -50,7 +50,11 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """The number of devices of a platform that this process has."""
+    """The number of devices of a platform that this process has.
+
+    >>> ft.local_device_count("cpu") == len(ft.local_devices(backend="cpu"))
+    True
+    """
     return len(local_devices(backend=backend))
 
 
@@ -74,17 +78,29 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes run the same program together: 1 unless an engine connects more."""
+    """How many processes run the same program together: 1 unless an engine connects more.
+
+    >>> ft.process_count()
+    1
+    """
     return processes()
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among them."""
+    """The number of this process among them.
+
+    >>> ft.process_index()
+    0
+    """
     return this_process()
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes."""
+    """The numbers of all processes.
+
+    >>> ft.process_indices()
+    [0]
+    """
     return list(range(processes()))
 
 
@@ -92,7 +108,12 @@ host_count, host_id, host_ids = process_count, process_index, process_indices
 
 
 def effects_barrier() -> None:
-    """Wait until everything that devices were given to do is done, callbacks included."""
+    """Wait until everything that devices were given to do is done, callbacks included.
+
+    >>> ft.jit(lambda x: ft.debug.callback(print, x))(jnp.int32(3))
+    3
+    >>> ft.effects_barrier()
+    """
     for device in devices():
         device.synchronize()
 
@@ -154,6 +175,11 @@ def make_array_from_single_device_arrays(shape: ShapeLike, sharding: DeviceLike 
 
     They are in the order of the devices of the mesh; those that say where they lie may come in any
     order. Raises ArgumentError for another number of arrays and other shapes.
+
+    >>> mesh = ft.make_mesh((1,), ("x",))
+    >>> sharding = ft.NamedSharding(mesh, ft.P("x"))
+    >>> ft.make_array_from_single_device_arrays((2,), sharding, [jnp.array([1.0, 2.0])]).tolist()
+    [1.0, 2.0]
     """
     name = "make_array_from_single_device_arrays"
     sizes = _shape(shape)

@@ -141,7 +141,11 @@ def device_get(x: PyTree) -> PyTree:
 
 
 def block_until_ready(x: T) -> T:
-    """The pytree itself, once all its arrays are computed."""
+    """The pytree itself, once all its arrays are computed.
+
+    >>> ft.block_until_ready({"a": jnp.ones(2)})["a"]
+    Array([1., 1.], dtype=float32)
+    """
     for leaf in tree.tree_leaves(x):
         if type(leaf) is Array:
             leaf.block_until_ready()

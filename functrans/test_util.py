@@ -57,6 +57,10 @@ def check_jvp(fun: Callable[..., Any], args: Sequence[Any], atol: float | None =
     """Compare the jvp of `fun` in a random direction with a central difference.
 
     `rule(primals, tangents)` gives the tangents to be compared, those of `jvp` by default.
+    Raises AssertionError where they differ.
+
+    >>> from functrans.test_util import check_jvp
+    >>> check_jvp(jnp.sin, (jnp.float64(0.5),))
     """
     tangents = _like(args, 3)
     tangent = rule(tuple(args), tuple(tangents)) if rule is not None else \
@@ -70,6 +74,10 @@ def check_vjp(fun: Callable[..., Any], args: Sequence[Any], atol: float | None =
     """Compare <vjp ct, t> with <ct, central difference in t> for random ct and t.
 
     `rule(*args)` gives the results and the function of cotangents, those of `vjp` by default.
+    Raises AssertionError where they differ.
+
+    >>> from functrans.test_util import check_vjp
+    >>> check_vjp(lambda x, y: (x * y).sum(), (jnp.float64(0.5), jnp.ones(2, "float64")))
     """
     if rule is None:
         out, pull = vjp(fun, *args)

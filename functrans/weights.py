@@ -142,6 +142,13 @@ def load(path: str | Path, like: Any = None, *, device: DeviceLike | None = None
     ShapeDtypeStruct); without it names with dots become nested dicts. On a CPU arrays stay in the
     mapped file. Raises ArgumentError for files that are not whole, and TreeMismatchError, with the
     names, where the file has others than `like`, or other shapes or dtypes.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = ft.weights.save(f"{folder}/w.safetensors", {"w": jnp.ones(2)})
+    ...     loaded = ft.weights.load(f"{folder}/w.safetensors")
+    >>> loaded["w"]
+    Array([1., 1.], dtype=float32)
     """
     arrays: dict[str, Array] = {}
     for file in _files(Path(path)):

@@ -51,6 +51,9 @@ class ConvDimensionNumbers(NamedTuple):
     """Which axes are which: (batch, feature, *spatial) of lhs and out, (out, in, *spatial) of rhs.
 
     `lhs_spec[0]` is the place of the batch axis in lhs, and so on.
+
+    >>> lax.conv_dimension_numbers((8, 3, 32, 32), (16, 3, 5, 5), ("NCHW", "OIHW", "NCHW")).lhs_spec
+    (0, 1, 2, 3)
     """
 
     lhs_spec: Axes

@@ -29,7 +29,11 @@ __all__ = ["FftType", "fft", "fft_p"]
 
 
 class FftType(enum.Enum):
-    """Which transform: complex forward or inverse, or the real forward and its inverse."""
+    """Which transform: complex forward or inverse, or the real forward and its inverse.
+
+    >>> lax.fft(jnp.array([1.0, 0.0]).astype("complex64"), lax.FftType.FFT, (2,))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
 
     FFT = "fft"
     IFFT = "ifft"

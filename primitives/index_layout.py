@@ -32,7 +32,11 @@ Dims = tuple[int, ...]
 
 
 class GatherScatterMode(enum.Enum):
-    """What an index out of bounds means."""
+    """What an index out of bounds means.
+
+    >>> lax.GatherScatterMode.from_any("clip")
+    <GatherScatterMode.CLIP: 'clip'>
+    """
 
     CLIP = "clip"                            # the nearest one in bounds
     FILL_OR_DROP = "fill"                    # gather fills in a value, scatter leaves out
@@ -69,6 +73,10 @@ class GatherDimensionNumbers:
     dimensions of window size 1 that are dropped; `start_index_map[k]`: the operand dimension that
     component k of an index vector addresses; the batching dimensions of operand and indices are
     paired and walk together.
+
+    >>> dims = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> lax.gather(jnp.array([10, 20, 30]), jnp.array([[2], [0]]), dims, (1,))
+    Array([30, 10], dtype=int32)
     """
 
     offset_dims: Dims
@@ -86,7 +94,12 @@ class GatherDimensionNumbers:
 
 @dataclass(frozen=True)
 class ScatterDimensionNumbers:
-    """Which dimensions a scatter indexes, as in XLA: the mirror of GatherDimensionNumbers."""
+    """Which dimensions a scatter indexes, as in XLA: the mirror of GatherDimensionNumbers.
+
+    >>> dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(jnp.zeros(3), jnp.array([[1]]), jnp.array([5.0]), dims)
+    Array([0., 5., 0.], dtype=float32)
+    """
 
     update_window_dims: Dims
     inserted_window_dims: Dims

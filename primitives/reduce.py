@@ -257,38 +257,66 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The smallest element of the operand over non-negative `axes`."""
+    """The smallest element of the operand over non-negative `axes`.
+
+    >>> lax.reduce_min(jnp.array([[3, 1], [2, 5]]), (0,))
+    Array([2, 1], dtype=int32)
+    """
     return reduce_min_p.bind(operand, axes=tuple(axes))
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The product of the elements of the operand over non-negative `axes`."""
+    """The product of the elements of the operand over non-negative `axes`.
+
+    >>> lax.reduce_prod(jnp.array([[3, 1], [2, 5]]), (0,))
+    Array([6, 5], dtype=int32)
+    """
     return reduce_prod_p.bind(operand, axes=tuple(axes))
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Whether all elements are true over non-negative `axes` (bitwise for integers)."""
+    """Whether all elements are true over non-negative `axes` (bitwise for integers).
+
+    >>> lax.reduce_and(jnp.array([[True, False], [True, True]]), (1,))
+    Array([False,  True], dtype=bool)
+    """
     return reduce_and_p.bind(operand, axes=tuple(axes))
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Whether any element is true over non-negative `axes` (bitwise for integers)."""
+    """Whether any element is true over non-negative `axes` (bitwise for integers).
+
+    >>> lax.reduce_or(jnp.array([[True, False], [False, False]]), (1,))
+    Array([ True, False], dtype=bool)
+    """
     return reduce_or_p.bind(operand, axes=tuple(axes))
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The parity over non-negative `axes` (bitwise for integers)."""
+    """The parity over non-negative `axes` (bitwise for integers).
+
+    >>> lax.reduce_xor(jnp.array([[True, True], [True, False]]), (1,))
+    Array([False,  True], dtype=bool)
+    """
     return reduce_xor_p.bind(operand, axes=tuple(axes))
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike | None = None) -> Array:
-    """The first index of the largest element along `axis`; int32 where that has enough numbers."""
+    """The first index of the largest element along `axis`; int32 where that has enough numbers.
+
+    >>> lax.argmax(jnp.array([[1, 5], [7, 2]]), axis=1, index_dtype="int32")
+    Array([1, 0], dtype=int32)
+    """
     return argmax_p.bind(operand, axes=(axis,),
                         index_dtype=_position_dtype(operand, axis, index_dtype))
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike | None = None) -> Array:
-    """The first index of the smallest element along `axis`; int32 where that has enough numbers."""
+    """The first index of the smallest element along `axis`; int32 where that has enough numbers.
+
+    >>> lax.argmin(jnp.array([[1, 5], [7, 2]]), axis=1, index_dtype="int32")
+    Array([0, 1], dtype=int32)
+    """
     return argmin_p.bind(operand, axes=(axis,),
                         index_dtype=_position_dtype(operand, axis, index_dtype))
 

@@ -167,7 +167,13 @@ def scatter(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
 def scatter_sub(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
-    """The operand with updates subtracted at every index vector; see `scatter_add`."""
+    """The operand with updates subtracted at every index vector; see `scatter_add`.
+
+    >>> dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> indices, updates = jnp.array([[0], [0]]), jnp.array([5, 2])
+    >>> lax.scatter_sub(jnp.array([1, 2, 3]), indices, updates, dims)
+    Array([-6,  2,  3], dtype=int32)
+    """
     return bind_scatter(scatter_add_p, operand, scatter_indices, neg(updates), dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
@@ -175,7 +181,13 @@ def scatter_sub(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
 def scatter_mul(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
-    """The operand multiplied by updates at every index vector; see `scatter_add`."""
+    """The operand multiplied by updates at every index vector; see `scatter_add`.
+
+    >>> dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> indices, updates = jnp.array([[0], [0]]), jnp.array([5, 2])
+    >>> lax.scatter_mul(jnp.array([1, 2, 3]), indices, updates, dims)
+    Array([10,  2,  3], dtype=int32)
+    """
     return bind_scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
@@ -183,7 +195,13 @@ def scatter_mul(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
 def scatter_min(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
-    """The least of operand and updates at every index vector; see `scatter_add`."""
+    """The least of operand and updates at every index vector; see `scatter_add`.
+
+    >>> dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> indices, updates = jnp.array([[0], [2]]), jnp.array([5, 1])
+    >>> lax.scatter_min(jnp.array([1, 2, 3]), indices, updates, dims)
+    Array([1, 2, 1], dtype=int32)
+    """
     return bind_scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
@@ -191,6 +209,12 @@ def scatter_min(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
 def scatter_max(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
-    """The greatest of operand and updates at every index vector; see `scatter_add`."""
+    """The greatest of operand and updates at every index vector; see `scatter_add`.
+
+    >>> dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> indices, updates = jnp.array([[0], [2]]), jnp.array([5, 1])
+    >>> lax.scatter_max(jnp.array([1, 2, 3]), indices, updates, dims)
+    Array([5, 2, 3], dtype=int32)
+    """
     return bind_scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)

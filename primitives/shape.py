@@ -391,7 +391,11 @@ def reshape(operand: Array, new_sizes: Sequence[Size], dimensions: Sequence[int]
 
 
 def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
-    """The array without `dimensions`, which must be of size 1."""
+    """The array without `dimensions`, which must be of size 1.
+
+    >>> lax.squeeze(jnp.ones((1, 3, 1)), (0,)).shape
+    (3, 1)
+    """
     dims = {d % array.ndim for d in dimensions}
     if any(array.shape[d] != 1 for d in dims):
         raise ShapeError(f"squeeze: {get_aval(array)} is not of size 1 along {sorted(dims)}.",
@@ -400,7 +404,11 @@ def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
-    """The array with new dimensions of size 1 at the places `dimensions` of the result."""
+    """The array with new dimensions of size 1 at the places `dimensions` of the result.
+
+    >>> lax.expand_dims(jnp.ones((2, 3)), (0, 3)).shape
+    (1, 2, 3, 1)
+    """
     if not hasattr(array, "shape"):
         array = to_array(array, "expand_dims: the array")
     ndim = array.ndim + len(dimensions)
@@ -426,7 +434,11 @@ def slice(operand: Array, start_indices: Sequence[Size], limit_indices: Sequence
 
 def slice_in_dim(operand: Array, start_index: Size, limit_index: Size, stride: int = 1,
                  axis: int = 0) -> Array:
-    """The elements from start to before limit along one axis; the operand where these are all."""
+    """The elements from start to before limit along one axis; the operand where these are all.
+
+    >>> lax.slice_in_dim(jnp.arange(10), 2, 9, stride=3)
+    Array([2, 5, 8], dtype=int32)
+    """
     axis %= operand.ndim
     if _is_zero(start_index) and limit_index == operand.shape[axis] and stride == 1:
         return operand
@@ -472,7 +484,12 @@ def concatenate(operands: Sequence[Array], dimension: int) -> Array:
 
 
 def rev(operand: Array, dimensions: Sequence[int]) -> Array:
-    """The operand with the order along `dimensions` reversed."""
+    """The operand with the order along `dimensions` reversed.
+
+    >>> lax.rev(jnp.array([[1, 2], [3, 4]]), (1,))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     return rev_p.bind(operand, dimensions=tuple(dimensions)) if len(dimensions) else operand
 
 
@@ -487,11 +504,21 @@ def iota(dtype: DTypeLike, size: Size) -> Array:
 
 
 def broadcasted_iota(dtype: DTypeLike, shape: Sequence[Size], dimension: int) -> Array:
-    """0, 1, 2, ... along `dimension` of an array of `shape`."""
+    """0, 1, 2, ... along `dimension` of an array of `shape`.
+
+    >>> lax.broadcasted_iota("int32", (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
     return iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=tuple(shape), dimension=dimension)
 
 
 def copy(x: ArrayLike) -> Array:
-    """x in memory of its own."""
+    """x in memory of its own.
+
+    >>> x = jnp.ones(2)
+    >>> lax.copy(x) is x
+    False
+    """
     return copy_p.bind(x)
 

@@ -7,15 +7,22 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 
 import functrans
+import functrans.numpy
+from functrans import lax
+from functrans._runtime import EagerOp
 
 _FOLDERS = ("functrans.core", "functrans.transforms", "functrans.primitives", "functrans.lowering",
             "functrans.numpy", "functrans.lax", "functrans.random", "functrans.nn",
             "functrans.scipy", "functrans.image", "functrans.experimental",
             "functrans.per_sample", "functrans.inspect", "functrans.export", "functrans.mutable",
             "functrans.extend", "functrans.interpreters")
+
+# What every example knows, besides what it imports and the names of its module.
+NAMES: dict[str, Any] = {"ft": functrans, "jnp": functrans.numpy, "lax": lax, "np": numpy}
 
 
 def _modules() -> Iterator[str]:
@@ -32,10 +39,21 @@ def _modules() -> Iterator[str]:
 
 
 class Finder(doctest.DocTestFinder):
-    """Finds the examples of functions that a module publishes in a wrapper, too."""
+    """Finds the examples of functions that a module publishes in a wrapper, too.
+
+    Those that the runtime calls without Python are looked up where they are published.
+    """
 
     def _from_module(self, module: Any, object: Any) -> bool:
         return super()._from_module(module, inspect.unwrap(object))  # type: ignore[misc]
+
+    def _find(self, tests: Any, obj: Any, name: str, module: Any, source_lines: Any, globs: Any,
+              seen: Any) -> None:
+        super()._find(tests, obj, name, module, source_lines, globs, seen)  # type: ignore[misc]
+        if obj is module and name in ("functrans.numpy", "functrans.lax"):
+            tests += [doctest.DocTestParser().get_doctest(op.__doc__ or "", globs, f"{name}.{n}",
+                                                          None, 0)
+                      for n, op in vars(module).items() if isinstance(op, EagerOp)]
 
 
 @pytest.mark.one_in(3)
@@ -44,6 +62,6 @@ def test_docstring_examples(name: str) -> None:
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(
         optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    for test in Finder(exclude_empty=True).find(module, name):
+    for test in Finder(exclude_empty=True).find(module, name, globs=NAMES | vars(module)):
         runner.run(test)
     assert runner.failures == 0

@@ -13,7 +13,11 @@ _count: Final = [1]
 
 
 def cpu_device_count() -> int:
-    """How many devices the CPU stands for: 1 unless `cpu_devices` said otherwise."""
+    """How many devices the CPU stands for: 1 unless `cpu_devices` said otherwise.
+
+    >>> ft.config.cpu_device_count()
+    1
+    """
     return _count[0]
 
 

@@ -55,7 +55,12 @@ deciding = Deciding()
 
 
 class Dim:
-    """A size that is known only when the program runs, such as `B` or `2*B + 1`."""
+    """A size that is known only when the program runs, such as `B` or `2*B + 1`.
+
+    >>> n = ft.dim("n", min=1)
+    >>> 2 * n + 1, bool(n > 0)
+    (2*n + 1, True)
+    """
 
     __slots__ = ("_expr", "bounds", "name")
 

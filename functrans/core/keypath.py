@@ -20,7 +20,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """An element of a tuple, list or deque."""
+    """An element of a tuple, list or deque.
+
+    >>> ft.tree_util.tree_flatten_with_path([7])[0][0][0]
+    (SequenceKey(idx=0),)
+    """
 
     idx: int
 
@@ -30,7 +34,11 @@ class SequenceKey:
 
 @dataclass(frozen=True, slots=True)
 class DictKey:
-    """An entry of a dictionary."""
+    """An entry of a dictionary.
+
+    >>> ft.tree_util.tree_flatten_with_path({"a": 1})[0][0][0]
+    (DictKey(key='a'),)
+    """
 
     key: Any
 
@@ -40,7 +48,11 @@ class DictKey:
 
 @dataclass(frozen=True, slots=True)
 class GetAttrKey:
-    """An attribute: of a namedtuple, a dataclass or another registered class."""
+    """An attribute: of a namedtuple, a dataclass or another registered class.
+
+    >>> str(ft.tree_util.GetAttrKey("weight"))
+    '.weight'
+    """
 
     name: str
 
@@ -50,7 +62,11 @@ class GetAttrKey:
 
 @dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """A child of a registered class that does not name its children."""
+    """A child of a registered class that does not name its children.
+
+    >>> str(ft.tree_util.FlattenedIndexKey(0))
+    '[<flat index 0>]'
+    """
 
     key: int
 

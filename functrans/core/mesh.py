@@ -180,7 +180,11 @@ class Mesh(_Axes):
 
 
 class AbstractMesh(_Axes):
-    """The names and sizes of the axes of a mesh, without devices."""
+    """The names and sizes of the axes of a mesh, without devices.
+
+    >>> ft.sharding.AbstractMesh((2, 4), ("x", "y")).shape
+    OrderedDict([('x', 2), ('y', 4)])
+    """
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[str],
                  axis_types: Any = None) -> None:
@@ -344,7 +348,12 @@ class set_mesh:  # also a context manager, named as JAX's
 
 @contextmanager
 def mesh_scope(mesh: Mesh) -> Iterator[Mesh]:
-    """Context manager: the mesh that specs without one refer to, within the block."""
+    """Context manager: the mesh that specs without one refer to, within the block.
+
+    >>> with ft.sharding.use_mesh(ft.make_mesh((1,), ("x",))):
+    ...     ft.sharding.get_mesh().axis_names
+    ('x',)
+    """
     with mesh:
         yield mesh
 

@@ -65,10 +65,20 @@ def threads(layer: str | None = None, count: int | None = None) -> _Setting:
 
 
 def thread_layer() -> str:
-    """Whose threads programs use: 'functrans' or 'openmp'."""
+    """Whose threads programs use: 'functrans' or 'openmp'.
+
+    >>> with ft.config.threads("openmp"):
+    ...     ft.config.thread_layer()
+    'openmp'
+    """
     return get_thread_layer()
 
 
 def num_threads() -> int:
-    """How many threads a program uses, the caller's own among them."""
+    """How many threads a program uses, the caller's own among them.
+
+    >>> with ft.config.threads(count=1):
+    ...     ft.config.num_threads()
+    1
+    """
     return get_num_threads()

@@ -138,7 +138,11 @@ def tree_leaves(tree: PyTree, is_leaf: IsLeaf | None = None) -> list[Any]:
 
 
 def tree_structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """The structure of a tree: hashable, comparable, printable."""
+    """The structure of a tree: hashable, comparable, printable.
+
+    >>> ft.tree.structure({"a": 1, "b": (2, 3)})
+    PyTreeSpec({'a': *, 'b': (*, *)})
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -219,17 +223,29 @@ def tree_reduce(
 
 
 def tree_all(tree: PyTree, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether all leaves are true; true for a tree without leaves."""
+    """Whether all leaves are true; true for a tree without leaves.
+
+    >>> ft.tree.all({"a": True, "b": [True, False]})
+    False
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
 def tree_any(tree: PyTree, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether at least one leaf is true."""
+    """Whether at least one leaf is true.
+
+    >>> ft.tree.any({"a": False, "b": [True, False]})
+    True
+    """
     return any(tree_leaves(tree, is_leaf))
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
-    """Whether every element of an iterable is a leaf (None is not)."""
+    """Whether every element of an iterable is a leaf (None is not).
+
+    >>> ft.tree_util.all_leaves([1, 2.0]), ft.tree_util.all_leaves([1, (2,)])
+    (True, False)
+    """
     return all(tree_structure(x, is_leaf) == LEAF for x in iterable)
 
 
@@ -296,7 +312,11 @@ def _decided_leaves(tree: Any, is_leaf: Callable[[KeyPath, Any], bool],
 def tree_leaves_with_path(
     tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """The pairs (key path, leaf) of a tree, left to right."""
+    """The pairs (key path, leaf) of a tree, left to right.
+
+    >>> [(ft.tree_util.keystr(path), x) for path, x in ft.tree.leaves_with_path({"a": [1, 2]})]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -340,22 +360,39 @@ def tree_paths(treedef: PyTreeDef) -> list[KeyPath]:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the children of the root."""
+    """The structures of the children of the root.
+
+    >>> ft.tree_util.treedef_children(ft.tree.structure((1, [2, 3])))
+    [PyTreeSpec(*), PyTreeSpec([*, *])]
+    """
     return treedef.children()
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple whose elements have these structures."""
+    """The structure of a tuple whose elements have these structures.
+
+    >>> ft.tree_util.treedef_tuple([ft.tree.structure(1), ft.tree.structure([2])])
+    PyTreeSpec((*, [*]))
+    """
     return optree.treespec_tuple(treedefs, namespace=NAMESPACE)
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is that of one leaf."""
+    """Whether a structure is that of one leaf.
+
+    >>> ft.tree_util.treedef_is_leaf(ft.tree.structure(5))
+    True
+    """
     return treedef == LEAF
 
 
 def build_tree(treedef: PyTreeDef, xs: PyTree) -> PyTree:
-    """The tree of structure `treedef` from a tree with its nesting, made of any iterables."""
+    """The tree of structure `treedef` from a tree with its nesting, made of any iterables.
+
+    >>> structure = ft.tree.structure([0, 0])
+    >>> ft.tree_util.build_tree(structure, [{"a": 1}, 2])
+    [{'a': 1}, 2]
+    """
     if treedef == LEAF:
         return xs
     children = treedef.children()

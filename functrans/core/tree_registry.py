@@ -77,6 +77,16 @@ def register_pytree_with_keys(
 
     Keys print in key paths by their `str`; see `functrans.tree_util.GetAttrKey`. `flatten_func`
     is taken for speed by other systems and not needed here.
+
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> key = ft.tree_util.GetAttrKey
+    >>> ft.tree_util.register_pytree_with_keys(
+    ...     Pair, lambda p: (((key("a"), p.a), (key("b"), p.b)), None),
+    ...     lambda _, children: Pair(*children))
+    >>> [ft.tree_util.keystr(path) for path, _ in ft.tree.leaves_with_path(Pair(1, 2))]
+    ['.a', '.b']
     """
 
     def flatten(x: Any) -> tuple[list[Any], Any, list[Any]]:
@@ -103,7 +113,20 @@ def register_pytree_node_class(cls: _T) -> _T:
 
 
 def register_pytree_with_keys_class(cls: _T) -> _T:
-    """Class decorator: as `register_pytree_node_class`, by `tree_flatten_with_keys()`."""
+    """Class decorator: as `register_pytree_node_class`, by `tree_flatten_with_keys()`.
+
+    >>> @ft.tree_util.register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((ft.tree_util.GetAttrKey("x"), self.x),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> ft.tree.map(lambda x: x + 1, Box(4)).x
+    5
+    """
     unflatten = cls.tree_unflatten  # type: ignore[attr-defined]  # as above
     register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), unflatten)
     return cls

@@ -136,7 +136,12 @@ register_pytree_node(Error, lambda e: ((e._number, e._args), e._program),
 
 
 def init_error() -> Error:
-    """An error that found nothing."""
+    """An error that found nothing.
+
+    >>> from functrans.experimental import checkify
+    >>> checkify.init_error().get() is None
+    True
+    """
     return Error(np.int32(NONE), (), None)
 
 
@@ -197,6 +202,11 @@ def check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     A value may be a tree, in whose place its leaves are shown.
     Inside a checkified function the error says so where it does not; elsewhere, where JAX refuses
     a check, the program stops with FailedCheckError.
+
+    >>> from functrans.experimental import checkify
+    >>> f = checkify.checkify(lambda x: checkify.check(x > 0, "not positive: {x}", x=x))
+    >>> f(-1.0)[0].get().splitlines()[0], f(1.0)[0].get()
+    ('not positive: -1.0.', None)
     """
     names = [f"value{i}" for i in range(len(fmt_args))]
     for name in names:
@@ -230,13 +240,25 @@ def _with_places(text: str) -> str:
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """A `check` that is looked at in programs that are checkified or checked, and in no others."""
+    """A `check` that is looked at in programs that are checkified or checked, and in no others.
+
+    >>> from functrans.experimental import checkify
+    >>> checkify.debug_check(jnp.array(False), "seen only under checkify")
+    """
     if config.current().checks or _inside.get():
         check(pred, msg, *fmt_args, **fmt_kwargs)
 
 
 def check_error(error: Error) -> None:
-    """Raise the error if it found something, or hand it on to the function that is checkified."""
+    """Raise the error if it found something, or hand it on to the function that is checkified.
+
+    >>> from functrans.experimental import checkify
+    >>> def f(x):
+    ...     error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "not positive"))(x)
+    ...     checkify.check_error(error)
+    >>> checkify.checkify(f)(-1.0)[0].get().splitlines()[0]
+    'a checkified function found an error.'
+    """
     number = to_array(error._number, "check_error")
     if isinstance(number, Tracer):
         check_values(equal(number, NONE), "a checkified function found an error")

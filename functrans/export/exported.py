@@ -280,7 +280,15 @@ def deserialize(data: bytes, *, trust_kernels: bool = False) -> Exported:
 
 @public
 def save(exported: Exported, path: str | os.PathLike[str]) -> None:
-    """Write an exported program to a file, which is whole or not there."""
+    """Write an exported program to a file, which is whole or not there.
+
+    >>> import tempfile
+    >>> exported = ft.export.export(lambda x: x * 2)(jnp.ones(2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ft.export.save(exported, f"{folder}/double.ftx")
+    ...     ft.export.load(f"{folder}/double.ftx").call(jnp.ones(2))
+    Array([2., 2.], dtype=float32)
+    """
     if not isinstance(exported, Exported):
         raise ArgumentError(f"save takes an exported program, got {shown(exported)}.",
                             fix="exported = functrans.export.export(f)(*types); "

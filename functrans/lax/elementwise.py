@@ -17,6 +17,8 @@ from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim
 from functrans.core.errors import ShapeError
+from functrans.core.example_text import with_example
+from functrans.lax.elementwise_examples import EXAMPLES
 from functrans.lax.next_numbers import next_number
 from functrans.primitives import arithmetic, compare, special, transcendental
 from functrans.primitives.broadcast import broadcast_in_dim
@@ -33,11 +35,12 @@ F = TypeVar("F", bound=Callable[..., Array])
 def _named(primitive: Elementwise, name: str, fallback: F) -> F:
     """`fallback` under its public name, with the primitive's ufunc as fast path."""
     fallback.__name__ = fallback.__qualname__ = name
-    fallback.__doc__ = primitive.__doc__
+    doc = with_example(primitive.__doc__, EXAMPLES.get(name))
+    fallback.__doc__ = doc
     eager = primitive.eager
     if not isinstance(eager, EagerOp):
         return fallback
-    op = EagerOp(eager.ufunc, fallback, name, primitive.__doc__, primitive.fast_kinds, False)
+    op = EagerOp(eager.ufunc, fallback, name, doc, primitive.fast_kinds, False)
     return cast("F", op)
 
 
@@ -165,7 +168,11 @@ mul = _named(arithmetic.mul_p, "mul", _typed_mul)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The next representable number after x1 towards x2."""
+    """The next representable number after x1 towards x2.
+
+    >>> lax.nextafter(jnp.float32(0), jnp.float32(1))
+    Array(1.e-45, dtype=float32)
+    """
     if get_trace() is not None:
         a, b = to_array(x1, "nextafter: x1"), to_array(x2, "nextafter: x2")
         if a.dtype == b.dtype and dtypes.is_half(a.dtype):
@@ -176,22 +183,38 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized lower incomplete gamma function P(a, x)."""
+    """The regularized lower incomplete gamma function P(a, x).
+
+    >>> lax.igamma(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(4)
+    Array([0.6321, 0.2642], dtype=float32)
+    """
     return _igamma(a, x)
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized upper incomplete gamma function Q(a, x)."""
+    """The regularized upper incomplete gamma function Q(a, x).
+
+    >>> lax.igammac(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(4)
+    Array([0.3679, 0.7358], dtype=float32)
+    """
     return _igammac(a, x)
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of samples x of a gamma distribution in its shape a."""
+    """The derivative of samples x of a gamma distribution in its shape a.
+
+    >>> lax.random_gamma_grad(jnp.array([2.0]), jnp.array([1.5])).round(4)
+    Array([0.9366], dtype=float32)
+    """
     return _random_gamma_grad(a, x)
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0."""
+    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0.
+
+    >>> lax.zeta(jnp.array([2.0, 4.0]), jnp.array([1.0, 1.0])).round(4)
+    Array([1.6449, 1.0823], dtype=float32)
+    """
     return _zeta(x, q)
 
 

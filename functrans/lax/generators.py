@@ -26,7 +26,12 @@ __all__ = ["RandomAlgorithm", "RoundingMethod", "rng_bit_generator", "rng_unifor
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """Which generator `rng_bit_generator` is: all are philox-4x32 here."""
+    """Which generator `rng_bit_generator` is: all are philox-4x32 here.
+
+    >>> state, algorithm = jnp.arange(4, dtype="uint32"), lax.RandomAlgorithm.RNG_PHILOX
+    >>> lax.rng_bit_generator(state, (2, 3), algorithm=algorithm)[1].shape
+    (2, 3)
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -34,7 +39,11 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` puts halves: away from zero, or to the even neighbour."""
+    """Where `round` puts halves: away from zero, or to the even neighbour.
+
+    >>> lax.round(jnp.array([0.5, 2.5]), lax.RoundingMethod.AWAY_FROM_ZERO)
+    Array([1., 3.], dtype=float32)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

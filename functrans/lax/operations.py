@@ -52,7 +52,11 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None) ->
 
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None,
               shape: Shape | None = None) -> Array:
-    """An array of the shape and dtype of x, unless given, filled with one value."""
+    """An array of the shape and dtype of x, unless given, filled with one value.
+
+    >>> lax.full_like(jnp.ones(2), 7, shape=(3,))
+    Array([7., 7., 7.], dtype=float32)
+    """
     aval = get_aval(x)
     if dtype is None and isinstance(fill_value, (bool, int, float, complex)):
         # the dtype of x as it is, which one that is asked for by name need not be
@@ -64,7 +68,11 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = Non
 
 
 def zeros_like_array(x: ArrayLike) -> Array:
-    """Zeros of the shape and dtype of x."""
+    """Zeros of the shape and dtype of x.
+
+    >>> lax.zeros_like_array(jnp.array([1.5, 2.5]))
+    Array([0., 0.], dtype=float32)
+    """
     return base.zeros(get_aval(x))
 
 
@@ -80,17 +88,29 @@ def stop_gradient(x: T) -> T:
 
 
 def square(x: ArrayLike) -> Array:
-    """x * x, elementwise."""
+    """x * x, elementwise.
+
+    >>> lax.square(jnp.array([3, -4]))
+    Array([ 9, 16], dtype=int32)
+    """
     return integer_pow(x, 2)
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """1 / x, elementwise."""
+    """1 / x, elementwise.
+
+    >>> lax.reciprocal(jnp.array([2.0, -4.0]))
+    Array([ 0.5 , -0.25], dtype=float32)
+    """
     return div(1.0, x)
 
 
 def round(x: ArrayLike, rounding_method: int = 0) -> Array:
-    """The nearest integer: ties away from zero (method 0) or to even (method 1)."""
+    """The nearest integer: ties away from zero (method 0) or to even (method 1).
+
+    >>> lax.round(jnp.array([0.5, 1.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array([0., 2.], dtype=float32)
+    """
     if rounding_method == 1:
         return rint(x)
     size = abs_(x)
@@ -116,6 +136,9 @@ def dot(lhs: Array, rhs: Array, *, dimension_numbers: DotDimensionNumbers | None
     """The product over the last axis of lhs and the first of rhs, or over `dimension_numbers`.
 
     `dimension_numbers` and `precision` are as in dot_general.
+
+    >>> lax.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
     """
     if dimension_numbers is None:
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
@@ -123,7 +146,11 @@ def dot(lhs: Array, rhs: Array, *, dimension_numbers: DotDimensionNumbers | None
 
 
 def batch_matmul(lhs: Array, rhs: Array, precision: PrecisionLike = None) -> Array:
-    """Matrix products over the last two axes, for each index of the leading ones."""
+    """Matrix products over the last two axes, for each index of the leading ones.
+
+    >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
     batch = tuple(range(lhs.ndim - 2))
     return dot_general(lhs, rhs, (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch)), precision)
 

@@ -109,14 +109,22 @@ def pmean(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
 
 
 def pmax(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
-    """The largest element of a pytree over a named axis, elementwise."""
+    """The largest element of a pytree over a named axis, elementwise.
+
+    >>> ft.vmap(lambda x: x - lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
+    Array([-4,  0, -3], dtype=int32)
+    """
     _no_groups("pmax", axis_index_groups)
     axis_size(axis_name)
     return map_leaves(lambda leaf: _reduced(pmax_p, leaf, axis_name), x)
 
 
 def pmin(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
-    """The smallest element of a pytree over a named axis, elementwise."""
+    """The smallest element of a pytree over a named axis, elementwise.
+
+    >>> ft.vmap(lambda x: x - lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
+    Array([2, 0, 1], dtype=int32)
+    """
     _no_groups("pmin", axis_index_groups)
     axis_size(axis_name)
     return map_leaves(lambda leaf: _reduced(pmin_p, leaf, axis_name), x)
@@ -163,6 +171,10 @@ def psum_scatter(x: T, axis_name: AxisName, *, scatter_dimension: int = 0, tiled
 
     That dimension has the size of the named axis and is removed; with `tiled` it is divided into
     as many blocks, and stays.
+
+    >>> rows = jnp.array([[1, 2], [10, 20]])
+    >>> ft.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(rows)
+    Array([11, 22], dtype=int32)
     """
     size = axis_size(axis_name)
 
@@ -232,7 +244,11 @@ def _one_step(what: str, axis_name: Any) -> list[Any]:
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
-    """A pytree permuted along a named axis: position i gets the value at perm[i]."""
+    """A pytree permuted along a named axis: position i gets the value at perm[i].
+
+    >>> ft.vmap(lambda x: lax.pshuffle(x, "i", (2, 0, 1)), axis_name="i")(jnp.array([10, 20, 30]))
+    Array([30, 10, 20], dtype=int32)
+    """
     return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
 
 
@@ -310,6 +326,12 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     Over axes of vmap nothing says whether values differ along them. `to` is "varying", "unreduced"
     or "reduced", as in JAX; raises ArgumentError for another word.
+
+    >>> mesh, P = ft.make_mesh((1,), ("i",)), ft.P
+    >>> shifted = lambda x: x + lax.pcast(jnp.ones(()), "i", to="varying")
+    >>> f = ft.shard_map(shifted, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    >>> f(jnp.arange(2.0)).tolist()
+    [1.0, 2.0]
     """
     if to not in ("varying", "unreduced", "reduced"):
         raise ArgumentError(f"pcast: to={to!r}.", where=user_source(), fix='to="varying"')
@@ -321,6 +343,12 @@ def pvary(x: T, axis_name: AxisName) -> T:
     """x itself, as what may differ between the devices along axes of a mesh.
 
     The cotangents of all devices are added up where this is.
+
+    >>> mesh, P = ft.make_mesh((1,), ("i",)), ft.P
+    >>> shifted = lambda x: x + lax.pvary(1.0, "i")
+    >>> f = ft.shard_map(shifted, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    >>> f(jnp.arange(2.0)).tolist()
+    [1.0, 2.0]
     """
     return map_leaves(lambda leaf: _ready(leaf, axis_name), x)
 

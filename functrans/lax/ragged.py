@@ -31,6 +31,11 @@ class RaggedDotDimensionNumbers:
 
     Those of the product, as of `dot_general`; the axis of lhs whose elements are in groups; and the
     axis of rhs that counts groups, where the first is not summed over and not one of the batch.
+
+    >>> rows = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    >>> x, y = jnp.ones((3, 2)), jnp.array([[[1.0], [1.0]], [[5.0], [5.0]]])
+    >>> lax.ragged_dot_general(x, y, jnp.array([1, 2]), rows).tolist()
+    [[2.0], [10.0], [10.0]]
     """
 
     dot_dimension_numbers: Any

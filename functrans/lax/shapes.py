@@ -141,12 +141,20 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 def stage(x: ArrayLike, /) -> Array:
-    """x as an array or, where it is traced, as a tracer: what operations make of it."""
+    """x as an array or, where it is traced, as a tracer: what operations make of it.
+
+    >>> lax.stage(2.5)
+    Array(2.5, dtype=float32, weak_type=True)
+    """
     return to_array(x, "stage: x")
 
 
 def empty(shape: Shape, dtype: DTypeLike) -> Array:
-    """An array of a shape and a dtype whose elements nobody is to read; they are zeros."""
+    """An array of a shape and a dtype whose elements nobody is to read; they are zeros.
+
+    >>> lax.empty((2, 3), "float32").shape
+    (2, 3)
+    """
     return full(tuple(shape), 0, dtypes.as_dtype(dtype))
 
 

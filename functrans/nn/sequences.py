@@ -66,8 +66,8 @@ def rotary_embedding(x: ArrayLike, positions: ArrayLike | None = None,
 
     >>> import functrans as ft
     >>> x = ft.numpy.ones((2, 1, 2))
-    >>> ft.nn.rotary_embedding(x).round(2).ravel().tolist()
-    [1.0, 1.0, -0.3, 1.38]
+    >>> ft.nn.rotary_embedding(x).round(2).ravel()
+    Array([ 1.  ,  1.  , -0.3 ,  1.38], dtype=float32)
     """
     (x,) = promote_dtypes_inexact("rotary_embedding", x)
     if x.ndim < 3 or x.shape[-1] % 2:

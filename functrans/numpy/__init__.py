@@ -5,6 +5,7 @@ from functrans.core.errors import publish
 from functrans.dlpack import from_dlpack
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
+from functrans.numpy.closeness import allclose, array_equal, array_equiv, isclose, iscomplex, isreal
 from functrans.numpy.creation import (
     arange,
     array,
@@ -13,7 +14,6 @@ from functrans.numpy.creation import (
     copy,
     empty,
     empty_like,
-    eye,
     frombuffer,
     fromfunction,
     fromiter,
@@ -21,15 +21,10 @@ from functrans.numpy.creation import (
     full,
     full_like,
     geomspace,
-    identity,
     linspace,
     logspace,
     ones,
     ones_like,
-    tri,
-    tril,
-    triu,
-    vander,
     zeros,
     zeros_like,
 )
@@ -50,10 +45,7 @@ from functrans.numpy.einsum import (
     einsum_path,
 )
 from functrans.numpy.elementwise import (
-    allclose,
     around,
-    array_equal,
-    array_equiv,
     clip,
     copysign,
     deg2rad,
@@ -67,10 +59,7 @@ from functrans.numpy.elementwise import (
     heaviside,
     hypot,
     i0,
-    isclose,
-    iscomplex,
     isin,
-    isreal,
     lcm,
     ldexp,
     logaddexp,
@@ -165,6 +154,7 @@ from functrans.numpy.manipulation import (
     swapaxes,
     transpose,
 )
+from functrans.numpy.matrices import eye, identity, tri, tril, triu, vander
 from functrans.numpy.namespace_info import (
     __array_api_version__,
     __array_namespace_info__,

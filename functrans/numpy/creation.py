@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
@@ -43,7 +42,7 @@ from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike, NestedArra
 T = TypeVar("T")
 
 
-def _float(dtype: DTypeLike | None) -> np.dtype:
+def float_dtype(dtype: DTypeLike | None) -> np.dtype:
     return dtypes.default_float() if dtype is None else as_dtype(dtype)
 
 
@@ -194,12 +193,21 @@ def asarray(a: NestedArrays, dtype: DTypeLike | None = None, order: str | None =
 
 
 def ascontiguousarray(a: NestedArrays, dtype: DTypeLike | None = None) -> Array:
-    """asarray with at least one dimension; every array here is contiguous to its users."""
+    """asarray with at least one dimension; every array here is contiguous to its users.
+
+    >>> jnp.ascontiguousarray(jnp.float32(3.0)).shape
+    (1,)
+    """
     return array(a, dtype, copy=False, ndmin=1)
 
 
 def copy(a: NestedArrays, order: str | None = None) -> Array:
-    """Another array of the same values, which outlives the donation of the first."""
+    """Another array of the same values, which outlives the donation of the first.
+
+    >>> x = jnp.array([1, 2])
+    >>> jnp.copy(x) is x
+    False
+    """
     return array(a, order=order)
 
 
@@ -218,18 +226,31 @@ def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DType
 
 
 def fromiter(iter: Iterable[complex], dtype: DTypeLike, count: int = -1) -> Array:
-    """A 1-d array of the items of an iterable."""
+    """A 1-d array of the items of an iterable.
+
+    >>> jnp.fromiter((n * n for n in range(4)), dtype="int32")
+    Array([0, 1, 4, 9], dtype=int32)
+    """
     return wrap(np.fromiter(iter, as_dtype(dtype), count))
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """A 1-d array of the numbers in a text, separated by sep."""
+    """A 1-d array of the numbers in a text, separated by sep.
+
+    >>> jnp.fromstring("1 2 3", dtype="int32", sep=" ")
+    Array([1, 2, 3], dtype=int32)
+    """
     return wrap(np.fromstring(string, as_dtype(dtype), count, sep=sep))
 
 
 def fromfunction(function: Callable[..., T], shape: Sequence[int], *, dtype: DTypeLike = float,
                  **kwargs: Any) -> T:
-    """function called on the coordinates of every element, one vmapped axis for each dimension."""
+    """function called on the coordinates of every element, one vmapped axis for each dimension.
+
+    >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
+    """
     sizes = shape_tuple(shape, "fromfunction")
     for axis in range(len(sizes)):
         in_axes = tuple(0 if i == axis else None for i in range(len(sizes)))
@@ -255,19 +276,28 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
     >>> jnp.zeros((2, 2)).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    return on_device(filled(shape_tuple(shape, "zeros"), 0, _float(dtype)), device)
+    return on_device(filled(shape_tuple(shape, "zeros"), 0, float_dtype(dtype)), device)
 
 
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
          ) -> Array:
-    """Ones of the given shape."""
-    return on_device(filled(shape_tuple(shape, "ones"), 1, _float(dtype)), device)
+    """Ones of the given shape.
+
+    >>> jnp.ones((2, 2), dtype="int32")
+    Array([[1, 1],
+           [1, 1]], dtype=int32)
+    """
+    return on_device(filled(shape_tuple(shape, "ones"), 1, float_dtype(dtype)), device)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
           ) -> Array:
-    """Zeros of the given shape: an immutable array has no use for unset memory."""
-    return on_device(filled(shape_tuple(shape, "empty"), 0, _float(dtype)), device)
+    """Zeros of the given shape: an immutable array has no use for unset memory.
+
+    >>> jnp.empty((2, 3)).shape
+    (2, 3)
+    """
+    return on_device(filled(shape_tuple(shape, "empty"), 0, float_dtype(dtype)), device)
 
 
 def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
@@ -304,110 +334,47 @@ def _like(a: Any, dtype: DTypeLike | None, shape: Any) -> tuple[Any, np.dtype, b
 
 def zeros_like(a: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
                shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
-    """Zeros of a's shape and dtype."""
+    """Zeros of a's shape and dtype.
+
+    >>> jnp.zeros_like(jnp.array([[1, 2]]))
+    Array([[0, 0]], dtype=int32)
+    """
     sizes, dtype, weak = _like(a, dtype, shape)
     return on_device(filled(sizes, 0, dtype, weak), device)
 
 
 def ones_like(a: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
               shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
-    """Ones of a's shape and dtype."""
+    """Ones of a's shape and dtype.
+
+    >>> jnp.ones_like(jnp.array([3.5, 4.5]))
+    Array([1., 1.], dtype=float32)
+    """
     sizes, dtype, weak = _like(a, dtype, shape)
     return on_device(filled(sizes, 1, dtype, weak), device)
 
 
 def empty_like(prototype: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
                shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
-    """Zeros of prototype's shape and dtype."""
+    """Zeros of prototype's shape and dtype.
+
+    >>> jnp.empty_like(jnp.ones((2, 2), "int8")).dtype
+    dtype('int8')
+    """
     return zeros_like(prototype, dtype, shape, device=device)
 
 
 def full_like(a: NestedArrays | ShapeDtypeStruct, fill_value: ArrayLike,
               dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
               device: DeviceLike | None = None) -> Array:
-    """fill_value in a's shape and dtype."""
+    """fill_value in a's shape and dtype.
+
+    >>> jnp.full_like(jnp.array([1.0, 2.0]), 7)
+    Array([7., 7.], dtype=float32)
+    """
     sizes, dtype, weak = _like(a, dtype, shape)
     x = full(sizes, fill_value, dtype)
     return on_device(lax.convert_element_type(x, dtype, True) if weak else x, device)
-
-
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *,
-        device: DeviceLike | None = None) -> Array:
-    """An N x M matrix of zeros with ones on diagonal k.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.eye(2).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    rows = shape_tuple(N, "eye")[0]
-    columns = rows if M is None else shape_tuple(M, "eye")[0]
-    return on_device(lax.convert_element_type(_band(rows, columns, _diagonal("eye", k), lax.eq),
-                                              _float(dtype)), device)
-
-
-def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """The identity matrix of size n."""
-    return eye(n, dtype=dtype)
-
-
-def _diagonal(name: str, k: Any) -> Any:
-    """The number of a diagonal: an int, or an integer array of shape (), which may be traced."""
-    if isinstance(k, ARRAYS) and kind(k.dtype) in "iu" and not k.ndim:
-        return lax.convert_element_type(k, np.int32)
-    try:
-        return operator.index(k)
-    except TypeError:
-        raise ArgumentError(f"functrans.numpy.{name}: k must be an integer, and is {shown(k)}.",
-                            where=user_source()) from None
-
-
-def _band(rows: Any, columns: Any, k: Any, compare: Callable[..., Array]) -> Array:
-    """compare(i + k, j) for row i and column j, as booleans."""
-    integer = np.dtype(np.int32)
-    i = lax.broadcasted_iota(integer, (rows, columns), 0)
-    j = lax.broadcasted_iota(integer, (rows, columns), 1)
-    return compare(lax.add(i, lax.full_like(i, k)), j)
-
-
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """An N x M matrix of ones at and below diagonal k, zeros above."""
-    rows = shape_tuple(N, "tri")[0]
-    columns = rows if M is None else shape_tuple(M, "tri")[0]
-    return lax.convert_element_type(_band(rows, columns, _diagonal("tri", k), lax.ge),
-                                    _float(dtype))
-
-
-def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
-    x = operand(name, m)
-    if x.ndim < 2:
-        raise ArgumentError(f"functrans.numpy.{name} takes matrices, and got shape {x.shape}.",
-                            where=user_source())
-    k = _diagonal(name, k)
-    rows, columns = x.shape[-2:]
-    mask = _band(rows, columns, k, lax.ge) if lower else _band(rows, columns, k - 1, lax.lt)
-    return lax.select_n(broadcast(mask, x.shape), lax.full_like(x, 0), x)
-
-
-def tril(m: ArrayLike, k: int = 0) -> Array:
-    """The matrices m with zeros above diagonal k."""
-    return _triangle("tril", m, k, True)
-
-
-def triu(m: ArrayLike, k: int = 0) -> Array:
-    """The matrices m with zeros below diagonal k."""
-    return _triangle("triu", m, k, False)
-
-
-def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """Powers of the vector x as columns, from the highest down unless increasing."""
-    x = operand("vander", x)
-    if x.ndim != 1:
-        raise ArgumentError(f"functrans.numpy.vander takes a vector, and got shape {x.shape}.",
-                            where=user_source())
-    n = x.shape[0] if N is None else N
-    exponents = range(n) if increasing else range(n - 1, -1, -1)
-    columns = [lax.expand_dims(power(x, e), (1,)) for e in exponents]
-    return lax.concatenate(columns, 1) if columns else filled((x.shape[0], 0), 0, x.dtype)
 
 
 # ranges --------------------------------------------------------------------------------------
@@ -550,7 +517,11 @@ def _count_like(x: Array, count: Size) -> Array:
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
              base: ArrayLike = 10.0, dtype: DTypeLike | None = None, axis: int = 0) -> Array:
-    """base to the power of num evenly spaced exponents from start to stop."""
+    """base to the power of num evenly spaced exponents from start to stop.
+
+    >>> jnp.logspace(0, 2, 3).round(2)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     result = power(base, exponents)
     return result if dtype is None else astype(result, dtype)
@@ -558,7 +529,11 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
 def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
               dtype: DTypeLike | None = None, axis: int = 0) -> Array:
-    """num values from start to stop, each the same multiple of the one before."""
+    """num values from start to stop, each the same multiple of the one before.
+
+    >>> jnp.geomspace(1.0, 1000.0, 4).round(2)
+    Array([   1.,   10.,  100., 1000.], dtype=float32)
+    """
     first, last = promote_dtypes_inexact("geomspace", start, stop)
     first, last = operand("geomspace", first), operand("geomspace", last)
     shape = broadcast_shapes(first.shape, last.shape, name="geomspace")

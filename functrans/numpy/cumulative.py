@@ -60,7 +60,11 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
             out: None = None) -> Array:
-    """Running product along axis, or over the flattened array."""
+    """Running product along axis, or over the flattened array.
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     refuse_out("cumprod", out)
     return _cumulate("cumprod", lax.cumprod, a, axis, dtype)
 
@@ -74,14 +78,22 @@ def _without_nan(name: str, a: ArrayLike, value: float) -> Array:
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
               out: None = None) -> Array:
-    """Running sum with NaN counted as 0."""
+    """Running sum with NaN counted as 0.
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
     refuse_out("nancumsum", out)
     return cumsum(_without_nan("nancumsum", a, 0), axis, dtype)
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
                out: None = None) -> Array:
-    """Running product with NaN counted as 1."""
+    """Running product with NaN counted as 1.
+
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
     refuse_out("nancumprod", out)
     return cumprod(_without_nan("nancumprod", a, 1), axis, dtype)
 
@@ -104,13 +116,21 @@ def _with_initial(name: str, cumulate: Callable[..., Array], x: ArrayLike, axis:
 
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
                    include_initial: bool = False) -> Array:
-    """Running sum along axis, with a leading 0 if include_initial."""
+    """Running sum along axis, with a leading 0 if include_initial.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
     return _with_initial("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
                     include_initial: bool = False) -> Array:
-    """Running product along axis, with a leading 1 if include_initial."""
+    """Running product along axis, with a leading 1 if include_initial.
+
+    >>> jnp.cumulative_prod(jnp.array([2, 3, 4]), include_initial=True)
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     return _with_initial("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
 
 
@@ -154,7 +174,11 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
 
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
             ) -> Array:
-    """Differences between neighbours of the flattened array, with values put around them."""
+    """Differences between neighbours of the flattened array, with values put around them.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=jnp.array([0]))
+    Array([3, 5, 0], dtype=int32)
+    """
     x = operand("ediff1d", ary)
     result = diff(lax.reshape(x, (x.size,)))
     parts = [result]
@@ -168,7 +192,11 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
               ) -> Array:
-    """Integral of samples y along axis by the trapezoidal rule, at points x or spaced by dx."""
+    """Integral of samples y along axis by the trapezoidal rule, at points x or spaced by dx.
+
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
+    Array(2., dtype=float32)
+    """
     if x is None:
         (y,) = promote_dtypes_inexact("trapezoid", y)
         widths: Any = dx
@@ -233,6 +261,9 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None
     """Derivative along each axis by central differences, one-sided at the edges.
 
     varargs: one spacing for all axes, or one spacing or coordinate vector for each.
+
+    >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
+    Array([1., 2., 4., 5.], dtype=float32)
     """
     (x,) = promote_dtypes_inexact("gradient", f)
     order = 1 if edge_order is None else edge_order

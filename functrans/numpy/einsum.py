@@ -361,7 +361,13 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[objec
 def einsum_path(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[object],
                 optimize: bool | str | Sequence[object] = "auto"
                 ) -> tuple[list[str | tuple[int, ...]], str]:
-    """The order of contractions that einsum takes, as NumPy writes it, and a report about it."""
+    """The order of contractions that einsum takes, as NumPy writes it, and a report about it.
+
+    >>> matrices = jnp.ones((2, 50)), jnp.ones((50, 3)), jnp.ones((3, 4))
+    >>> path, report = jnp.einsum_path("ij,jk,kl->il", *matrices)
+    >>> path
+    ['einsum_path', (0, 1), (0, 1)]
+    """
     if isinstance(optimize, tuple) and optimize and isinstance(optimize[0], str):
         optimize = optimize[0]  # a memory limit, as in ('greedy', n), is not observed
     text, xs = _prepare((subscripts, *operands))

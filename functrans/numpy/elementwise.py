@@ -33,13 +33,11 @@ from functrans.numpy.common import (
     slice_axis,
 )
 from functrans.numpy.promotion_checks import check_ranks
-from functrans.numpy.reductions import all as _all
 from functrans.numpy.ufuncs import (
     absolute,
     binary,
     divide,
     floor,
-    isfinite,
     isinf,
     isnan,
     less_equal,
@@ -104,74 +102,7 @@ def clip(
     return x
 
 
-# predicates ----------------------------------------------------------------------------------
-
-
-def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
-            equal_nan: bool = False) -> Array:
-    """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves."""
-    x, y = broadcast_all("isclose", *promote_dtypes("isclose", a, b))
-    if kind(x.dtype) not in "fc":
-        if kind(x.dtype) == "b":
-            return lax.eq(x, y)
-        x, y = promote_inexact("isclose", x, y)
-    magnitude = lax.abs(y)
-    dtype = magnitude.dtype
-    tolerance = converted("isclose", atol, dtype) + converted("isclose", rtol, dtype) * magnitude
-    close = lax.le(lax.abs(lax.sub(x, y)), tolerance)
-    close = lax.bitwise_and(close, lax.bitwise_and(isfinite(x), isfinite(y)))
-    close = lax.bitwise_or(close, lax.eq(x, y))
-    if equal_nan:
-        close = lax.bitwise_or(close, lax.bitwise_and(isnan(x), isnan(y)))
-    return close
-
-
-def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
-             equal_nan: bool = False) -> Array:
-    """Whether all elements are close, as isclose tells.
-
-    >>> import functrans.numpy as jnp
-    >>> bool(jnp.allclose(jnp.ones(3), 1.0))
-    True
-    """
-    return _all(isclose(a, b, rtol, atol, equal_nan))
-
-
-def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements."""
-    x, y = (operand("array_equal", np.asarray(v) if isinstance(v, (list, tuple)) else v)
-            for v in (a1, a2))
-    if not same_shape(x.shape, y.shape):
-        return filled((), False, bool)
-    x, y = promote("array_equal", x, y)
-    same = lax.eq(x, y)
-    if equal_nan and kind(x.dtype) in "fc":
-        same = lax.bitwise_or(same, lax.bitwise_and(isnan(x), isnan(y)))
-    return _all(same)
-
-
-def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays broadcast to one shape and have equal elements."""
-    x, y = (operand("array_equiv", v) for v in (a1, a2))
-    try:
-        broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        return filled((), False, bool)
-    return _all(lax.eq(*broadcast_all("array_equiv", *promote_dtypes("array_equiv", x, y))))
-
-
-def iscomplex(x: ArrayLike) -> Array:
-    """Whether the imaginary part is not zero, elementwise."""
-    x = operand("iscomplex", x)
-    if kind(x.dtype) != "c":
-        return filled(x.shape, False, bool)
-    imaginary = lax.imag(x)
-    return lax.ne(imaginary, _full_like(imaginary, 0))
-
-
-def isreal(x: ArrayLike) -> Array:
-    """Whether the imaginary part is zero, elementwise."""
-    return lax.bitwise_not(iscomplex(x))
+# signs ---------------------------------------------------------------------------------------
 
 
 def _signbit(x: Array) -> Array:
@@ -223,13 +154,21 @@ around = round
 
 
 def fix(x: ArrayLike, out: None = None) -> Array:
-    """x rounded towards zero."""
+    """x rounded towards zero.
+
+    >>> jnp.fix(jnp.array([2.7, -2.7]))
+    Array([ 2., -2.], dtype=float32)
+    """
     refuse_out("fix", out)
     return trunc(x)
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Fractional and integral parts, both with the sign of x."""
+    """Fractional and integral parts, both with the sign of x.
+
+    >>> jnp.modf(jnp.array([2.5, -1.25]))
+    (Array([ 0.5 , -0.25], dtype=float32), Array([ 2., -1.], dtype=float32))
+    """
     refuse_out("modf", out)
     (x,) = promote_inexact("modf", x)
     whole = trunc(x)
@@ -244,7 +183,11 @@ def _float_bits(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Mantissa in [0.5, 1) and int32 exponent, so that x = mantissa * 2**exponent."""
+    """Mantissa in [0.5, 1) and int32 exponent, so that x = mantissa * 2**exponent.
+
+    >>> jnp.frexp(jnp.array([8.0, 0.3]))
+    (Array([0.5, 0.6], dtype=float32), Array([ 4, -1], dtype=int32))
+    """
     (x,) = promote_inexact("frexp", x)
     bits_dtype, mantissa_bits, bias = _float_bits(x.dtype)
     tiny = lax.lt(lax.abs(x), _full_like(x, float(dtypes.finfo(x.dtype).tiny)))
@@ -263,7 +206,11 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 * 2**x2, exact also where 2**x2 alone would overflow."""
+    """x1 * 2**x2, exact also where 2**x2 alone would overflow.
+
+    >>> jnp.ldexp(jnp.array([1.0, 0.75]), jnp.array([3, 2]))
+    Array([8., 3.], dtype=float32)
+    """
     exponent = operand("ldexp", x2)
     if kind(exponent.dtype) not in "biu":
         raise DTypeError(f"functrans.numpy.ldexp: the exponent is an integer, and not "
@@ -395,7 +342,11 @@ fmin = ufunc_like("fmin", "The smaller of x1 and x2, the other one where one is 
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x to the power y in floating point."""
+    """x to the power y in floating point.
+
+    >>> jnp.float_power(jnp.array([2, 4]), -1)
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return lax.pow(*promote_inexact("float_power", x, y))
 
 
@@ -462,13 +413,21 @@ _bessel_i0 = unary("i0", _i0, "", None, "f")
 
 
 def i0(x: ArrayLike) -> Array:
-    """Modified Bessel function of order 0."""
+    """Modified Bessel function of order 0.
+
+    >>> jnp.i0(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 1.2661], dtype=float32)
+    """
     return _bessel_i0(x)
 
 
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
                posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
-    """x with NaN and infinities replaced by finite numbers (0 and the largest by default)."""
+    """x with NaN and infinities replaced by finite numbers (0 and the largest by default).
+
+    >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf, 1.0]), posinf=9.0)
+    Array([0., 9., 1.], dtype=float32)
+    """
     del copy
     x = operand("nan_to_num", x)
     if kind(x.dtype) not in "fc":
@@ -489,7 +448,11 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
 
 
 def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
-    """The real part of a concrete complex array whose imaginary parts are below tol machine eps."""
+    """The real part of a concrete complex array whose imaginary parts are below tol machine eps.
+
+    >>> jnp.real_if_close(jnp.array([1 + 0j, 2 + 0j]))
+    Array([1., 2.], dtype=float32)
+    """
     x = operand("real_if_close", a)
     if kind(x.dtype) != "c":
         return x
@@ -510,7 +473,11 @@ def _integers(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Greatest common divisor, elementwise; gcd(0, 0) is 0."""
+    """Greatest common divisor, elementwise; gcd(0, 0) is 0.
+
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
     x, y = (absolute(v) for v in _integers("gcd", x1, x2))
 
     def unfinished(pair: tuple[Array, Array]) -> Array:
@@ -527,7 +494,11 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Least common multiple, elementwise; 0 if either is 0."""
+    """Least common multiple, elementwise; 0 if either is 0.
+
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
     x, y = (absolute(v) for v in _integers("lcm", x1, x2))
     divisor = gcd(x, y)
     zero = lax.eq(divisor, _full_like(divisor, 0))
@@ -537,7 +508,11 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
            period: ArrayLike = 2 * math.pi) -> Array:
-    """Phases along axis with jumps larger than half a period removed by whole periods."""
+    """Phases along axis with jumps larger than half a period removed by whole periods.
+
+    >>> jnp.unwrap(jnp.array([0.0, 3.0, -3.0])).round(4)
+    Array([0.    , 3.    , 3.2832], dtype=float32)
+    """
     (x,) = promote_inexact("unwrap", p)
     axis = axis % x.ndim
     size = x.shape[axis]
@@ -564,6 +539,9 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
 
     `method` is "compare_all", "binary_search", "sort", or "auto": comparisons where the elements to
     compare with are few, otherwise a search among them sorted.
+
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
+    Array([ True, False,  True], dtype=bool)
     """
     del assume_unique
     if method not in ("auto", "compare_all", "binary_search", "sort"):
@@ -605,7 +583,12 @@ def _found_in_sorted(x: Array, row: Array) -> Array:
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
            ) -> Array:
-    """For each element the choice of the first condition that holds, else default."""
+    """For each element the choice of the first condition that holds, else default.
+
+    >>> x = jnp.arange(5)
+    >>> jnp.select([x < 2, x > 3], [x, x * 10], default=-1)
+    Array([ 0,  1, -1, -1, 40], dtype=int32)
+    """
     if len(condlist) != len(choicelist):
         raise ArgumentError(f"functrans.numpy.select: {len(condlist)} conditions for "
                             f"{len(choicelist)} choices.", where=user_source())
@@ -618,7 +601,11 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
               funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Any, **kw: Any
               ) -> Array:
-    """funclist[i](x) where condlist[i] holds (the last one that does), else the extra function."""
+    """funclist[i](x) where condlist[i] holds (the last one that does), else the extra function.
+
+    >>> jnp.piecewise(jnp.array([-2.0, 3.0]), [jnp.array([True, False])], [lambda x: -x, 0.0])
+    Array([2., 0.], dtype=float32)
+    """
     x = operand("piecewise", x)
     if isinstance(condlist, ARRAYS) or not isinstance(condlist, (list, tuple)):
         conditions = operand("piecewise", np.asarray(condlist) if not isinstance(

@@ -203,13 +203,21 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The real transform of a sequence that is Hermitian, given by its first n // 2 + 1 values."""
+    """The real transform of a sequence that is Hermitian, given by its first n // 2 + 1 values.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 1.0]))
+    Array([ 6.,  0., -2.,  0.], dtype=float32)
+    """
     (x,) = promote_dtypes_inexact("fft.hfft", a)
     return _one("hfft", FftType.IRFFT, conj(_complex(x)), n, axis, _swapped("hfft", norm))
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of hfft: the first n // 2 + 1 values of the inverse transform of real a."""
+    """The inverse of hfft: the first n // 2 + 1 values of the inverse transform of real a.
+
+    >>> jnp.fft.ihfft(jnp.array([6.0, 0.0, -2.0, 0.0])).real
+    Array([1., 2., 1.], dtype=float32)
+    """
     return conj(_one("ihfft", FftType.RFFT, a, n, axis, _swapped("ihfft", norm)))
 
 
@@ -232,43 +240,77 @@ def fftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | Non
 
 def ifftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
           norm: str | None = None) -> Array:
-    """The inverse transform over several axes (all by default) of `s` points."""
+    """The inverse transform over several axes (all by default) of `s` points.
+
+    >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 def rfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
           norm: str | None = None) -> Array:
-    """The transform of real a over several axes, of the last of which half is kept."""
+    """The transform of real a over several axes, of the last of which half is kept.
+
+    >>> jnp.fft.rfftn(jnp.ones((2, 2, 2))).shape
+    (2, 2, 2)
+    """
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
            norm: str | None = None) -> Array:
-    """The real inverse of rfftn, of `s` points."""
+    """The real inverse of rfftn, of `s` points.
+
+    >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 2))
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
 def fft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
          norm: str | None = None) -> Array:
-    """The transform over two axes, by default the last."""
+    """The transform over two axes, by default the last.
+
+    >>> jnp.fft.fft2(jnp.eye(2)).real
+    Array([[2., 0.],
+           [0., 2.]], dtype=float32)
+    """
     return _transform("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
           norm: str | None = None) -> Array:
-    """The inverse transform over two axes, by default the last."""
+    """The inverse transform over two axes, by default the last.
+
+    >>> jnp.fft.ifft2(jnp.array([[4.0, 0.0], [0.0, 0.0]])).real
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     return _transform("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
           norm: str | None = None) -> Array:
-    """The transform of real a over two axes, by default the last, of the second of which half."""
+    """The transform of real a over two axes, by default the last, of the second of which half.
+
+    >>> jnp.fft.rfft2(jnp.array([[1.0, 2.0], [3.0, 4.0]])).real
+    Array([[10., -2.],
+           [-4.,  0.]], dtype=float32)
+    """
     return _transform("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
            norm: str | None = None) -> Array:
-    """The real inverse of rfft2."""
+    """The real inverse of rfft2.
+
+    >>> jnp.fft.irfft2(jnp.fft.rfft2(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     return _transform("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 

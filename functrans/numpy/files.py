@@ -40,7 +40,14 @@ def save(file: str | os.PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle:
 
 def savez(file: str | os.PathLike[str] | IO[bytes], *args: ArrayLike, allow_pickle: bool = True,
           **kwds: ArrayLike) -> None:
-    """Write arrays to one file in NumPy's format `.npz`, under their keywords; see numpy.savez."""
+    """Write arrays to one file in NumPy's format `.npz`, under their keywords; see numpy.savez.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+    ...     jnp.savez(file.name, a=jnp.ones(2), b=jnp.zeros(1))
+    ...     jnp.load(file.name)["a"]
+    array([1., 1.], dtype=float32)
+    """
     np.savez(file, *[_plain("savez", a) for a in args], allow_pickle=allow_pickle,
              **{name: _plain("savez", a) for name, a in kwds.items()})
 
@@ -63,6 +70,12 @@ def load(file: str | os.PathLike[str] | IO[bytes], mmap_mode: MmapMode = None,
 
     The arguments are numpy.load's. Numbers of two bytes that are of no dtype of NumPy are read as
     bfloat16, which `save` writes so.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    ...     jnp.save(file.name, jnp.array([1, 2]))
+    ...     jnp.load(file.name)
+    Array([1, 2], dtype=int32)
     """
     found = np.load(file, mmap_mode, allow_pickle, *args, **kwargs)
     if not isinstance(found, np.ndarray):
@@ -72,7 +85,14 @@ def load(file: str | os.PathLike[str] | IO[bytes], mmap_mode: MmapMode = None,
 
 def fromfile(file: str | os.PathLike[str] | IO[bytes], dtype: DTypeLike = np.float64,
              count: int = -1, sep: str = "", offset: int = 0) -> Array:
-    """The array of the numbers in a file, as text or bytes; the arguments are numpy.fromfile's."""
+    """The array of the numbers in a file, as text or bytes; the arguments are numpy.fromfile's.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     np.arange(3, dtype="int16").tofile(file.name)
+    ...     jnp.fromfile(file.name, "int16")
+    Array([0, 1, 2], dtype=int16)
+    """
     return asarray(np.fromfile(file, dtypes.as_dtype(dtype), count, sep, offset))
 
 

@@ -18,10 +18,11 @@ from functrans.numpy.common import (
     slice_axis,
     static_int,
 )
-from functrans.numpy.creation import arange, asarray, eye, vander
+from functrans.numpy.creation import arange, asarray
 from functrans.numpy.cumulative import cumprod
 from functrans.numpy.joining import concatenate
 from functrans.numpy.manipulation import roll
+from functrans.numpy.matrices import eye, vander
 from functrans.numpy.products import outer
 from functrans.numpy.reductions import all as all_
 from functrans.numpy.reductions import sum as sum_

@@ -23,6 +23,11 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
     """Coordinate arrays from coordinate vectors; "xy" swaps the first two axes, "ij" does not.
 
     Vectors of sizes n, m, k give arrays of shape (m, n, k), or (n, m, k) for "ij".
+
+    >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([10, 20, 30]))[0]
+    Array([[1, 2],
+           [1, 2],
+           [1, 2]], dtype=int32)
     """
     del copy
     if indexing not in ("xy", "ij"):
@@ -48,7 +53,13 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
             ) -> Array | tuple[Array, ...]:
-    """The index of every element along every axis, stacked; a tuple of open grids if sparse."""
+    """The index of every element along every axis, stacked; a tuple of open grids if sparse.
+
+    >>> rows, columns = jnp.indices((2, 2))
+    >>> columns
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     dtype = dtypes.default_int() if dtype is None else as_dtype(dtype)
     shape = shape_tuple(dimensions, "indices")
     if sparse:

@@ -108,7 +108,11 @@ def stack(arrays: Array | np.ndarray | Sequence[NestedArrays], axis: int = 0, ou
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of x along axis: the inverse of stack."""
+    """The slices of x along axis: the inverse of stack.
+
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
+    (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
+    """
     x = operand("unstack", x)
     if not x.ndim:
         raise ShapeError("functrans.numpy.unstack takes arrays of at least one dimension.",
@@ -124,25 +128,45 @@ def _list(arrays: Array | list[Array]) -> list[Array]:
 
 def vstack(tup: Array | np.ndarray | Sequence[NestedArrays], dtype: DTypeLike | None = None
            ) -> Array:
-    """Arrays joined along the first axis, vectors as rows."""
+    """Arrays joined along the first axis, vectors as rows.
+
+    >>> jnp.vstack((jnp.array([1, 2]), jnp.array([3, 4])))
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     return concatenate(_list(atleast_2d(*_items("vstack", tup))), 0, dtype)
 
 
 def hstack(tup: Array | np.ndarray | Sequence[NestedArrays], dtype: DTypeLike | None = None
            ) -> Array:
-    """Arrays joined along the second axis, vectors along their only one."""
+    """Arrays joined along the second axis, vectors along their only one.
+
+    >>> jnp.hstack((jnp.array([[1], [2]]), jnp.array([[3], [4]])))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     xs = _list(atleast_1d(*_items("hstack", tup)))
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Array | np.ndarray | Sequence[NestedArrays], dtype: DTypeLike | None = None
            ) -> Array:
-    """Arrays joined along the third axis."""
+    """Arrays joined along the third axis.
+
+    >>> jnp.dstack((jnp.array([1, 2]), jnp.array([3, 4])))
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
+    """
     return concatenate(_list(atleast_3d(*_items("dstack", tup))), 2, dtype)
 
 
 def column_stack(tup: Array | np.ndarray | Sequence[NestedArrays]) -> Array:
-    """Vectors as columns, and matrices, joined along the second axis."""
+    """Vectors as columns, and matrices, joined along the second axis.
+
+    >>> jnp.column_stack((jnp.array([1, 2]), jnp.array([3, 4])))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     xs = [x if x.ndim >= 2 else lax.reshape(x, (x.size, 1)) for x in _items("column_stack", tup)]
     return concatenate(xs, 1)
 
@@ -152,7 +176,13 @@ def _block_depth(arrays: Any) -> int:
 
 
 def block(arrays: NestedArrays) -> Array:
-    """An array of nested lists of blocks: the innermost are joined along the last axis."""
+    """An array of nested lists of blocks: the innermost are joined along the last axis.
+
+    >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 2)), 5.0]])
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [1., 1., 5.]], dtype=float32)
+    """
     depth = _block_depth(arrays)
 
     def leaf_rank(a: Any) -> int:
@@ -205,23 +235,39 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
                 ) -> list[Array]:
-    """As split, into parts that differ by at most one in size."""
+    """As split, into parts that differ by at most one in size.
+
+    >>> [part.tolist() for part in jnp.array_split(jnp.arange(5), 3)]
+    [[0, 1], [2, 3], [4]]
+    """
     return _split("array_split", ary, indices_or_sections, axis, True)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """split along the first axis."""
+    """split along the first axis.
+
+    >>> [part.tolist() for part in jnp.vsplit(jnp.arange(6).reshape(3, 2), [1])]
+    [[[0, 1]], [[2, 3], [4, 5]]]
+    """
     return split(ary, indices_or_sections, 0)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """split along the second axis, or the only one of a vector."""
+    """split along the second axis, or the only one of a vector.
+
+    >>> [part.tolist() for part in jnp.hsplit(jnp.arange(8).reshape(2, 4), 2)]
+    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+    """
     x = operand("hsplit", ary)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """split along the third axis."""
+    """split along the third axis.
+
+    >>> [part.shape for part in jnp.dsplit(jnp.ones((2, 3, 4)), 2)]
+    [(2, 3, 2), (2, 3, 2)]
+    """
     return split(ary, indices_or_sections, 2)
 
 
@@ -229,7 +275,12 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """A repeated as a whole, so often along each axis."""
+    """A repeated as a whole, so often along each axis.
+
+    >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int32)
+    """
     x = asarray(A)
     counts = shape_tuple(reps, "tile")
     rank = max(len(counts), x.ndim)
@@ -294,7 +345,12 @@ def take_rows(x: Array, index: Array, axis: int) -> Array:
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """The elements of a, repeated as often as needed, in a new shape."""
+    """The elements of a, repeated as often as needed, in a new shape.
+
+    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 4))
+    Array([[1, 2, 3, 1],
+           [2, 3, 1, 2]], dtype=int32)
+    """
     x = ravel(asarray(a))
     shape = shape_tuple(new_shape, "resize")
     size = math.prod(shape)
@@ -308,7 +364,11 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """values joined to the end of arr along axis, or both flattened."""
+    """values joined to the end of arr along axis, or both flattened.
+
+    >>> jnp.append(jnp.array([1, 2]), jnp.array([[3], [4]]))
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     return concatenate([asarray(arr), asarray(values)], axis)
 
 
@@ -320,7 +380,11 @@ def _keep(obj: Any, size: int) -> np.ndarray:
 
 def delete(arr: ArrayLike, obj: int | slice | Sequence[int] | ArrayLike, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
-    """arr without the entries at index, indices, mask or slice obj along axis."""
+    """arr without the entries at index, indices, mask or slice obj along axis.
+
+    >>> jnp.delete(jnp.array([10, 20, 30, 40]), jnp.array([1, 3]))
+    Array([10, 30], dtype=int32)
+    """
     x = asarray(arr)
     if axis is None:
         x, axis = ravel(x), 0
@@ -457,7 +521,11 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
 
 
 def apply_over_axes(func: Callable[..., Array], a: ArrayLike, axes: int | Sequence[int]) -> Array:
-    """func(a, axis) applied along one axis after the other, keeping the number of dimensions."""
+    """func(a, axis) applied along one axis after the other, keeping the number of dimensions.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), (0, 2)).tolist()
+    [[[8.0], [8.0], [8.0]]]
+    """
     x = asarray(a)
     for axis in axes if isinstance(axes, Sequence) else (axes,):
         result = func(x, axis)
@@ -471,7 +539,11 @@ def apply_over_axes(func: Callable[..., Array], a: ArrayLike, axes: int | Sequen
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """The truth values along axis packed into uint8, eight to a byte, padded with zeros."""
+    """The truth values along axis packed into uint8, eight to a byte, padded with zeros.
+
+    >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
+    Array([131], dtype=uint8)
+    """
     x = truth(operand("packbits", a))
     if axis is None:
         x, axis = ravel(x), 0
@@ -489,7 +561,11 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
                bitorder: str = "big") -> Array:
-    """The bits of uint8 values along axis as values 0 and 1 of dtype uint8."""
+    """The bits of uint8 values along axis as values 0 and 1 of dtype uint8.
+
+    >>> jnp.unpackbits(jnp.array([131], jnp.uint8))
+    Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
+    """
     x = operand("unpackbits", a)
     if x.dtype != np.dtype(np.uint8):
         raise ArgumentError(f"functrans.numpy.unpackbits takes uint8, and got {x.dtype}.",

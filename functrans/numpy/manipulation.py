@@ -83,7 +83,11 @@ def _resolve(x: Array, shape: Any) -> tuple[Any, ...]:
 
 
 def ravel(a: ArrayLike, order: str = "C") -> Array:
-    """The elements of a as a vector."""
+    """The elements of a as a vector.
+
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
     return reshape(a, (-1,) if size_of(operand("ravel", a)) != 0 else (0,), order)
 
 
@@ -109,7 +113,11 @@ permute_dims = transpose
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """x with its last two axes exchanged."""
+    """x with its last two axes exchanged.
+
+    >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     x = operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ShapeError(f"functrans.numpy.matrix_transpose takes matrices, and got shape "
@@ -118,7 +126,13 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """a with two axes exchanged."""
+    """a with two axes exchanged.
+
+    >>> jnp.swapaxes(jnp.array([[1, 2, 3]]), 0, 1)
+    Array([[1],
+           [2],
+           [3]], dtype=int32)
+    """
     x = operand("swapaxes", a)
     i, j = axis_index(axis1, x.ndim, "swapaxes"), axis_index(axis2, x.ndim, "swapaxes")
     order = list(range(x.ndim))
@@ -127,7 +141,11 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """a with axes moved from source to destination, the others in their order."""
+    """a with axes moved from source to destination, the others in their order.
+
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = operand("moveaxis", a)
     sources = axis_tuple(source, x.ndim, "moveaxis")
     destinations = axis_tuple(destination, x.ndim, "moveaxis")
@@ -141,7 +159,11 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """a with axis moved to stand before the axis start."""
+    """a with axis moved to stand before the axis start.
+
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = operand("rollaxis", a)
     axis = axis_index(axis, x.ndim, "rollaxis")
     start = start + x.ndim if start < 0 else start
@@ -152,7 +174,11 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """a without the given axes of size 1, or without all such axes."""
+    """a without the given axes of size 1, or without all such axes.
+
+    >>> jnp.squeeze(jnp.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
     x = operand("squeeze", a)
     if axis is None:
         axes = tuple(i for i, s in enumerate(x.shape) if isinstance(s, int) and s == 1)
@@ -166,7 +192,12 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """a with new axes of size 1 at the given places of the result."""
+    """a with new axes of size 1 at the given places of the result.
+
+    >>> jnp.expand_dims(jnp.array([1, 2]), axis=1)
+    Array([[1],
+           [2]], dtype=int32)
+    """
     x = operand("expand_dims", a)
     count = len(axis) if isinstance(axis, Sequence) else 1
     axes = axis_tuple(axis, x.ndim + count, "expand_dims")
@@ -189,14 +220,22 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike) -> Array:
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """The arrays broadcast to one shape."""
+    """The arrays broadcast to one shape.
+
+    >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
     xs = operands("broadcast_arrays", *args)
     shape = _broadcast_shapes(*(x.shape for x in xs), name="broadcast_arrays")
     return [broadcast(x, shape) for x in xs]
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[Size, ...]:
-    """The shape that arrays of the given shapes broadcast to."""
+    """The shape that arrays of the given shapes broadcast to.
+
+    >>> jnp.broadcast_shapes((2, 1), (3,), (4, 1, 1))
+    (4, 2, 3)
+    """
     return _broadcast_shapes(*(shape_tuple(s) for s in shapes))
 
 
@@ -223,7 +262,11 @@ def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
 
 
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
-    """Scalars as vectors of size 1, other arrays as they are."""
+    """Scalars as vectors of size 1, other arrays as they are.
+
+    >>> jnp.atleast_1d(5, jnp.array([1, 2]))
+    [Array([5], dtype=int32, weak_type=True), Array([1, 2], dtype=int32)]
+    """
     return _at_least(1, "atleast_1d", arys)
 
 
@@ -236,7 +279,11 @@ def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
 
 
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
-    """Scalars and vectors as matrices of one row, other arrays as they are."""
+    """Scalars and vectors as matrices of one row, other arrays as they are.
+
+    >>> jnp.atleast_2d(jnp.array([1, 2]))
+    Array([[1, 2]], dtype=int32)
+    """
     return _at_least(2, "atleast_2d", arys)
 
 
@@ -249,7 +296,11 @@ def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
 
 
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
-    """Arrays of fewer than three dimensions with axes of size 1 added."""
+    """Arrays of fewer than three dimensions with axes of size 1 added.
+
+    >>> jnp.atleast_3d(jnp.array([[1, 2], [3, 4]])).shape
+    (2, 2, 1)
+    """
     return _at_least(3, "atleast_3d", arys)
 
 
@@ -257,23 +308,43 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 
 
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """m in reversed order along axes, all by default."""
+    """m in reversed order along axes, all by default.
+
+    >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     x = operand("flip", m)
     return lax.rev(x, axis_tuple(axis, x.ndim, "flip"))
 
 
 def flipud(m: ArrayLike) -> Array:
-    """m with its first axis reversed."""
+    """m with its first axis reversed.
+
+    >>> jnp.flipud(jnp.array([[1], [2], [3]]))
+    Array([[3],
+           [2],
+           [1]], dtype=int32)
+    """
     return flip(m, 0)
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """m with its second axis reversed."""
+    """m with its second axis reversed.
+
+    >>> jnp.fliplr(jnp.array([[1, 2, 3]]))
+    Array([[3, 2, 1]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """m turned by k quarter turns in the plane of two axes, from the first towards the second."""
+    """m turned by k quarter turns in the plane of two axes, from the first towards the second.
+
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     x = operand("rot90", m)
     i, j = axis_tuple(axes, x.ndim, "rot90")
     k %= 4

@@ -82,7 +82,11 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] 
 def correlate(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "valid", *,
               precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
               ) -> Array:
-    """Correlation sum_n a[n + k] conj(v[n]) of two vectors over the overlaps that mode names."""
+    """Correlation sum_n a[n + k] conj(v[n]) of two vectors over the overlaps that mode names.
+
+    >>> jnp.correlate(jnp.array([1, 2, 3]), jnp.array([0, 1, 2]), mode="full")
+    Array([2, 5, 8, 3, 0], dtype=int32)
+    """
     x, y = _operands("correlate", a, v)
     y = conj(y)
     if x.shape[0] >= y.shape[0]:
@@ -127,17 +131,29 @@ def _aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Sum of two polynomials."""
+    """Sum of two polynomials.
+
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 0, 1]))
+    Array([3, 1, 3], dtype=int32)
+    """
     return add(*_aligned("polyadd", a1, a2))
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Difference of two polynomials."""
+    """Difference of two polynomials.
+
+    >>> jnp.polysub(jnp.array([3, 0, 1]), jnp.array([1, 2]))
+    Array([ 3, -1, -1], dtype=int32)
+    """
     return subtract(*_aligned("polysub", a1, a2))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """Product of two polynomials; leading zeros stay unless asked to go (concrete ones only)."""
+    """Product of two polynomials; leading zeros stay unless asked to go (concrete ones only).
+
+    >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
     x, y = (_vector("polymul", a) for a in (a1, a2))
     if trim_leading_zeros:
         x, y = (trim_zeros(v, "f") if v.shape[0] > 1 else v for v in (x, y))
@@ -148,7 +164,11 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and rest of two polynomials; leading zeros of the rest stay unless asked to go."""
+    """Quotient and rest of two polynomials; leading zeros of the rest stay unless asked to go.
+
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
+    (Array([ 1., -1.], dtype=float32), Array([0.], dtype=float32))
+    """
     rest, divisor = promote_dtypes_inexact("polydiv", _vector("polydiv", u), _vector("polydiv", v))
     n, m = rest.shape[0], divisor.shape[0]
     if n < m:
@@ -168,7 +188,11 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial."""
+    """The m-th derivative of a polynomial.
+
+    >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
     (x,) = promote_dtypes_inexact("polyder", _vector("polyder", p))
     m = static_int("polyder", m, "m")
     if m < 0:
@@ -183,7 +207,11 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The m-th integral of a polynomial, with constants k of integration (0 by default)."""
+    """The m-th integral of a polynomial, with constants k of integration (0 by default).
+
+    >>> jnp.polyint(jnp.array([2.0, 1.0]))
+    Array([1., 1., 0.], dtype=float32)
+    """
     m = static_int("polyint", m, "m")
     constants = _vector("polyint", 0 if k is None else k)
     x, constants = promote_dtypes_inexact("polyint", _vector("polyint", p), constants)
@@ -199,7 +227,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The coefficients of the polynomial with the given roots and leading coefficient 1."""
+    """The coefficients of the polynomial with the given roots and leading coefficient 1.
+
+    >>> jnp.poly(jnp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
     (roots,) = promote_dtypes_inexact("poly", _vector("poly", seq_of_zeros))
     result = filled((1,) if roots.shape[0] else (), 1, roots.dtype)
     for i in range(roots.shape[0]):

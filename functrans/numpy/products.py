@@ -145,14 +145,22 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
-    """Inner product of the flattened arrays, the first one conjugated."""
+    """Inner product of the flattened arrays, the first one conjugated.
+
+    >>> jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 3.0]))
+    Array(7.+0.j, dtype=complex64)
+    """
     return dot(ravel(conj(operand("vdot", a))), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
           preferred_element_type: DTypeLike | None = None) -> Array:
-    """Sum of products over the last axes."""
+    """Sum of products over the last axes.
+
+    >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     a, b = _pair("inner", a, b)
     if not a.ndim or not b.ndim:
         return multiply(a, b)
@@ -164,6 +172,10 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Every product of an element of a with one of b, both flattened: a matrix.
 
     The shape is (a.size, b.size).
+
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
     """
     refuse_out("outer", out)
     a, b = _pair("outer", a, b)
@@ -176,6 +188,9 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[S
     """Sum of products over pairs of axes, or over the last `axes` of a and the first of b.
 
     The shape is that of the axes of a that are left, then those of b.
+
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5)), axes=2).shape
+    (2, 5)
     """
     a, b = _pair("tensordot", a, b)
     if isinstance(axes, int):
@@ -200,7 +215,11 @@ def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Inner products along one axis, the first array conjugated and the other axes broadcast."""
+    """Inner products along one axis, the first array conjugated and the other axes broadcast.
+
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     a, b = _pair("vecdot", x1, x2)
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
@@ -212,14 +231,22 @@ def vecdot(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Matrices times vectors, the leading axes broadcast."""
+    """Matrices times vectors, the leading axes broadcast.
+
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, -1]))
+    Array([-1, -1], dtype=int32)
+    """
     b = operand("matvec", x2)
     result = matmul(x1, lax.expand_dims(b, (b.ndim,)))
     return lax.squeeze(result, (result.ndim - 1,))
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Conjugated vectors times matrices, the leading axes broadcast."""
+    """Conjugated vectors times matrices, the leading axes broadcast.
+
+    >>> jnp.vecmat(jnp.array([1, -1]), jnp.array([[1, 2], [3, 4]]))
+    Array([-2, -2], dtype=int32)
+    """
     a = conj(operand("vecmat", x1))
     result = matmul(lax.expand_dims(a, (a.ndim - 1,)), x2)
     return lax.squeeze(result, (result.ndim - 2,))
@@ -229,6 +256,9 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: b scaled by every element of a, in blocks.
 
     Sizes multiply.
+
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2, 3]))
+    Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
     """
     a, b = _pair("kron", a, b)
     rank = max(a.ndim, b.ndim)
@@ -243,7 +273,11 @@ def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """Cross product of vectors of size 3, or of size 2 with a third component of 0."""
+    """Cross product of vectors of size 3, or of size 2 with a third component of 0.
+
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = _pair("cross", a, b)
@@ -270,13 +304,21 @@ def trace(
     a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """Sum of a diagonal of the matrices that two axes span."""
+    """Sum of a diagonal of the matrices that two axes span.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     refuse_out("trace", out)
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """A diagonal of the matrices that two axes span, as the last axis."""
+    """A diagonal of the matrices that two axes span, as the last axis.
+
+    >>> jnp.diagonal(jnp.arange(6).reshape(2, 3), offset=1)
+    Array([1, 5], dtype=int32)
+    """
     x = operand("diagonal", a)
     if x.ndim < 2:
         raise ShapeError(f"functrans.numpy.diagonal takes matrices, and got shape {x.shape}.",
@@ -296,7 +338,14 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with v on diagonal k, or diagonal k of the matrix v."""
+    """The matrix with v on diagonal k, or diagonal k of the matrix v.
+
+    >>> jnp.diag(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    >>> jnp.diag(jnp.array([5, 6]))
+    Array([[5, 0],
+           [0, 6]], dtype=int32)
+    """
     x = operand("diag", v)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -307,7 +356,13 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the flattened v on diagonal k."""
+    """The matrix with the flattened v on diagonal k.
+
+    >>> jnp.diagflat(jnp.array([1, 2]), k=1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int32)
+    """
     x = ravel(v)
     n = x.shape[0]
     size = n + abs_int(k)

@@ -119,7 +119,11 @@ def prod(
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Product over axes (all by default), of elements where `where` holds, times `initial`."""
+    """Product over axes (all by default), of elements where `where` holds, times `initial`.
+
+    >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([ 2, 12], dtype=int32)
+    """
     refuse_out("prod", out)
     x = _accumulate_into("prod", a, dtype, promote_integers)
     op = _reduce_all if kind(x.dtype) == "b" else lax.reduce_prod
@@ -186,6 +190,9 @@ def min(
     """Minimum over axes (all by default); NaN if there is one.
 
     The shape is a's without the axes, or with size 1 there with `keepdims`.
+
+    >>> jnp.min(jnp.array([[3, 1], [2, 5]]), axis=1)
+    Array([1, 2], dtype=int32)
     """
     return _extremum("min", a, axis, out, keepdims, initial, where, False)
 
@@ -197,7 +204,11 @@ def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether all elements along axes are true."""
+    """Whether all elements along axes are true.
+
+    >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=0)
+    Array([ True, False], dtype=bool)
+    """
     refuse_out("all", out)
     x = truth(operand("all", a))
     return _reduce("all", _reduce_all, x, axis, keepdims, where, True, None, lax.bitwise_and)
@@ -207,20 +218,32 @@ def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether any element along axes is true."""
+    """Whether any element along axes is true.
+
+    >>> jnp.any(jnp.array([[False, False], [False, True]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     refuse_out("any", out)
     x = truth(operand("any", a))
     return _reduce("any", _reduce_any, x, axis, keepdims, where, False, None, lax.bitwise_or)
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Number of elements along axes that are not zero."""
+    """Number of elements along axes that are not zero.
+
+    >>> jnp.count_nonzero(jnp.array([[0, 1], [2, 3]]), axis=0)
+    Array([1, 2], dtype=int32)
+    """
     x = operand("count_nonzero", a)
     return sum(truth(x), axis, index_dtype(x.size), keepdims=keepdims)
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """Maximum minus minimum along axes."""
+    """Maximum minus minimum along axes.
+
+    >>> jnp.ptp(jnp.array([3, 9, 4]))
+    Array(6, dtype=int32)
+    """
     refuse_out("ptp", out)
     return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
@@ -286,7 +309,11 @@ def mean(
 def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
         ddof: float = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
         mean: ArrayLike | None = None, correction: float | None = None) -> Array:
-    """Variance over axes: the mean squared distance from the mean, over N - ddof."""
+    """Variance over axes: the mean squared distance from the mean, over N - ddof.
+
+    >>> jnp.var(jnp.array([[1.0, 3.0], [2.0, 2.0]]), axis=1)
+    Array([1., 0.], dtype=float32)
+    """
     refuse_out("var", out)
     if correction is not None:
         if ddof:
@@ -337,7 +364,11 @@ def _over_degrees(total: Array, count: Any) -> Array:
 def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
         ddof: float = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
         mean: ArrayLike | None = None, correction: float | None = None) -> Array:
-    """Standard deviation over axes: the square root of var."""
+    """Standard deviation over axes: the square root of var.
+
+    >>> jnp.std(jnp.array([1.0, 3.0, 5.0, 7.0]), ddof=1).round(4)
+    Array(2.582, dtype=float32)
+    """
     refuse_out("std", out)
     return sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
                     correction=correction))
@@ -347,7 +378,11 @@ def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """Weighted mean over axes; weights have a's shape, or the shape of its reduced axes."""
+    """Weighted mean over axes; weights have a's shape, or the shape of its reduced axes.
+
+    >>> jnp.average(jnp.array([1.0, 2.0, 6.0]), weights=jnp.array([3, 2, 1])).round(4)
+    Array(2.1667, dtype=float32)
+    """
     x = operand("average", a)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
@@ -405,7 +440,11 @@ def argmax(
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Index of the first minimum along axis, or in the flattened array; NaN counts as smallest."""
+    """Index of the first minimum along axis, or in the flattened array; NaN counts as smallest.
+
+    >>> jnp.argmin(jnp.array([3.0, 1.0, 2.0]))
+    Array(1, dtype=int32)
+    """
     refuse_out("argmin", out)
     return _arg("argmin", lax.argmin, a, axis, keepdims)
 
@@ -413,7 +452,11 @@ def argmin(
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Index of the first maximum other than NaN; -1 where all are NaN."""
+    """Index of the first maximum other than NaN; -1 where all are NaN.
+
+    >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2, dtype=int32)
+    """
     refuse_out("nanargmax", out)
     return _nan_arg("nanargmax", argmax, a, axis, keepdims, False)
 
@@ -421,7 +464,11 @@ def nanargmax(
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Index of the first minimum other than NaN; -1 where all are NaN."""
+    """Index of the first minimum other than NaN; -1 where all are NaN.
+
+    >>> jnp.nanargmin(jnp.array([2.0, jnp.nan, 1.0]))
+    Array(2, dtype=int32)
+    """
     refuse_out("nanargmin", out)
     return _nan_arg("nanargmin", argmin, a, axis, keepdims, True)
 
@@ -466,7 +513,11 @@ def nansum(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
-    """Sum over axes with NaN counted as 0."""
+    """Sum over axes with NaN counted as 0.
+
+    >>> jnp.nansum(jnp.array([[1.0, jnp.nan], [3.0, 4.0]]), axis=0)
+    Array([4., 4.], dtype=float32)
+    """
     refuse_out("nansum", out)
     return _nan_reduce("nansum", sum, a, axis, keepdims, where, 0, False, dtype=dtype,
                        initial=initial)
@@ -476,7 +527,11 @@ def nanprod(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
-    """Product over axes with NaN counted as 1."""
+    """Product over axes with NaN counted as 1.
+
+    >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array(6., dtype=float32)
+    """
     refuse_out("nanprod", out)
     return _nan_reduce("nanprod", prod, a, axis, keepdims, where, 1, False, dtype=dtype,
                        initial=initial)
@@ -486,7 +541,11 @@ def nanmax(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over axes without NaN; NaN where all are."""
+    """Maximum over axes without NaN; NaN where all are.
+
+    >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(3., dtype=float32)
+    """
     refuse_out("nanmax", out)
     return _nan_reduce("nanmax", max, a, axis, keepdims, where, -np.inf, True, initial=initial)
 
@@ -495,7 +554,11 @@ def nanmin(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
-    """Minimum over axes without NaN; NaN where all are."""
+    """Minimum over axes without NaN; NaN where all are.
+
+    >>> jnp.nanmin(jnp.array([2.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)
+    """
     refuse_out("nanmin", out)
     return _nan_reduce("nanmin", min, a, axis, keepdims, where, np.inf, True, initial=initial)
 
@@ -513,7 +576,11 @@ def nanmean(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
     keepdims: bool = False, where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over axes of the elements that are not NaN."""
+    """Mean over axes of the elements that are not NaN.
+
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)
+    """
     refuse_out("nanmean", out)
     x = operand("nanmean", a)
     if kind(x.dtype) not in "fc":
@@ -524,7 +591,11 @@ def nanmean(
 def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
            ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: ArrayLike | None = None) -> Array:
-    """Variance over axes of the elements that are not NaN; NaN where ddof leaves none."""
+    """Variance over axes of the elements that are not NaN; NaN where ddof leaves none.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 5.0]))
+    Array(4., dtype=float32)
+    """
     refuse_out("nanvar", out)
     x = operand("nanvar", a)
     if kind(x.dtype) not in "fc":
@@ -539,6 +610,10 @@ def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out:
 def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
            ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: ArrayLike | None = None) -> Array:
-    """Standard deviation over axes of the elements that are not NaN."""
+    """Standard deviation over axes of the elements that are not NaN.
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
     refuse_out("nanstd", out)
     return sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

@@ -165,12 +165,20 @@ def result_type(*args: ArrayLike | DTypeLike) -> np.dtype:
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
-    """The dtype to which two dtypes promote."""
+    """The dtype to which two dtypes promote.
+
+    >>> jnp.promote_types("int16", "float16")
+    dtype('float16')
+    """
     return dtypes.promote_types(a, b)
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike, casting: Casting = "safe") -> builtins.bool:
-    """Whether a dtype converts to another by NumPy's casting rule of that name."""
+    """Whether a dtype converts to another by NumPy's casting rule of that name.
+
+    >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float64", "int32")
+    (True, False)
+    """
     source, target = from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_), as_dtype(to)
     if target == dtypes.complex32 and source != target:  # NumPy is not told of these
         return can_cast(source, dtypes.float16, casting) if kind(source) != "c" \
@@ -183,7 +191,11 @@ _KIND_NAMES = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "int
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> builtins.bool:
-    """Whether a dtype is of a kind: a dtype, a name such as 'real floating', or a tuple of them."""
+    """Whether a dtype is of a kind: a dtype, a name such as 'real floating', or a tuple of them.
+
+    >>> jnp.isdtype(jnp.float32, "real floating")
+    True
+    """
     given = as_dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(one, str) and one in _KIND_NAMES:
@@ -198,7 +210,11 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> builti
 
 
 def iscomplexobj(x: NestedArrays | None) -> builtins.bool:
-    """Whether x has a complex dtype."""
+    """Whether x has a complex dtype.
+
+    >>> jnp.iscomplexobj(jnp.array([1 + 0j]))
+    True
+    """
     if x is None:
         return False
     return kind(dtypes.dtype_of(x) if hasattr(x, "dtype") or type(x) in PYTHON_SCALARS
@@ -206,12 +222,20 @@ def iscomplexobj(x: NestedArrays | None) -> builtins.bool:
 
 
 def isrealobj(x: NestedArrays | None) -> builtins.bool:
-    """Whether x does not have a complex dtype."""
+    """Whether x does not have a complex dtype.
+
+    >>> jnp.isrealobj(jnp.array([1.0]))
+    True
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element: object) -> builtins.bool:
-    """Whether element is a number, or an array without dimensions."""
+    """Whether element is a number, or an array without dimensions.
+
+    >>> jnp.isscalar(3.5), jnp.isscalar(jnp.array([3.5]))
+    (True, False)
+    """
     if isinstance(element, ARRAYS):
         return element.ndim == 0
     if isinstance(element, np.ndarray):
@@ -220,21 +244,37 @@ def isscalar(element: object) -> builtins.bool:
 
 
 def iterable(y: object) -> builtins.bool:
-    """Whether y can be iterated over."""
+    """Whether y can be iterated over.
+
+    >>> jnp.iterable([1, 2]), jnp.iterable(5)
+    (True, False)
+    """
     return builtins.bool(ndim(y) > 0) if isinstance(y, ARRAYS) else builtins.bool(np.iterable(y))
 
 
 def shape(a: NestedArrays) -> tuple[int, ...]:
-    """The shape of an array or of nested sequences."""
+    """The shape of an array or of nested sequences.
+
+    >>> jnp.shape([[1, 2, 3], [4, 5, 6]])
+    (2, 3)
+    """
     return tuple(a.shape) if hasattr(a, "shape") else asarray(a).shape
 
 
 def ndim(a: NestedArrays) -> int:
-    """The number of dimensions of an array or of nested sequences."""
+    """The number of dimensions of an array or of nested sequences.
+
+    >>> jnp.ndim([[1, 2], [3, 4]])
+    2
+    """
     return len(shape(a))
 
 
 def size(a: NestedArrays, axis: int | None = None) -> int:
-    """The number of elements, or the size of one axis."""
+    """The number of elements, or the size of one axis.
+
+    >>> jnp.size(jnp.ones((2, 3)), axis=1)
+    3
+    """
     whole = shape(a)
     return whole[axis] if axis is not None else math.prod(whole)

@@ -134,13 +134,22 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
                 ) -> Array:
-    """The indices of the elements of the flattened array that are not zero."""
+    """The indices of the elements of the flattened array that are not zero.
+
+    >>> jnp.flatnonzero(jnp.array([[0, 5], [7, 0]]))
+    Array([1, 2], dtype=int32)
+    """
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None,
              fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array:
-    """The indices of the elements that are not zero, one row for each."""
+    """The indices of the elements that are not zero, one row for each.
+
+    >>> jnp.argwhere(jnp.array([[0, 5], [7, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
+    """
     x = operand("argwhere", a)
     if not x.ndim:
         found = nonzero(lax.reshape(x, (1,)), size=size, fill_value=fill_value)[0]
@@ -151,13 +160,22 @@ def argwhere(a: ArrayLike, *, size: int | None = None,
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
             fill_value: ArrayLike = 0) -> Array:
-    """The elements of arr where condition holds, as a vector."""
+    """The elements of arr where condition holds, as a vector.
+
+    >>> jnp.extract(jnp.array([1, 0, 1]), jnp.array([10, 20, 30]))
+    Array([10, 30], dtype=int32)
+    """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
              size: int | None = None, fill_value: ArrayLike = 0, out: None = None) -> Array:
-    """The slices of a along axis where the vector condition holds."""
+    """The slices of a along axis where the vector condition holds.
+
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3], [4, 5, 6]]), axis=1)
+    Array([[1, 3],
+           [4, 6]], dtype=int32)
+    """
     refuse_out("compress", out)
     mask = truth(asarray(condition))
     x = operand("compress", a)
@@ -320,7 +338,12 @@ def _match_other_axes(name: str, x: Array, index: Array, axis: int) -> tuple[Any
 
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
                    inplace: bool = True, *, mode: str | None = None) -> Array:
-    """arr with values at indices along axis; inplace=False says that a new array is meant."""
+    """arr with values at indices along axis; inplace=False says that a new array is meant.
+
+    >>> jnp.put_along_axis(jnp.zeros((2, 2), int), jnp.array([[1], [0]]), 9, axis=1, inplace=False)
+    Array([[0, 9],
+           [9, 0]], dtype=int32)
+    """
     _refuse_inplace("put_along_axis", inplace)
     x = operand("put_along_axis", arr)
     index = index_operand("put_along_axis", indices)
@@ -341,7 +364,11 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
         inplace: bool = True) -> Array:
-    """a with values v, repeated as needed, at the flat indices ind."""
+    """a with values v, repeated as needed, at the flat indices ind.
+
+    >>> jnp.put(jnp.arange(4), jnp.array([0, 2]), jnp.array([10, 30]), inplace=False)
+    Array([10,  1, 30,  3], dtype=int32)
+    """
     _refuse_inplace("put", inplace)
     x = operand("put", a)
     index = ravel(index_operand("put", ind))
@@ -357,7 +384,11 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """arr with vals, repeated as needed, at the places where mask holds."""
+    """arr with vals, repeated as needed, at the places where mask holds.
+
+    >>> jnp.place(jnp.arange(4), jnp.array([0, 1, 0, 1]), jnp.array([10, 20]), inplace=False)
+    Array([ 0, 10,  2, 20], dtype=int32)
+    """
     _refuse_inplace("place", inplace)
     x = operand("place", arr)
     chosen = ravel(truth(operand("place", mask)))
@@ -370,7 +401,12 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
                   ) -> Array:
-    """a with val on its main diagonal."""
+    """a with val on its main diagonal.
+
+    >>> jnp.fill_diagonal(jnp.zeros((2, 3), int), 7, inplace=False)
+    Array([[7, 0, 0],
+           [0, 7, 0]], dtype=int32)
+    """
     _refuse_inplace("fill_diagonal", inplace)
     if wrap:
         raise ArgumentError("functrans.numpy.fill_diagonal does not take wrap=True.",
@@ -399,7 +435,11 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
 
 def choose(a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None,
            mode: str = "raise") -> Array:
-    """For each element the choice whose number a gives; a must be concrete unless mode is given."""
+    """For each element the choice whose number a gives; a must be concrete unless mode is given.
+
+    >>> jnp.choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
+    Array([ 1, 20,  3], dtype=int32)
+    """
     refuse_out("choose", out)
     index = index_operand("choose", a)
     options = as_arrays(choices)
@@ -535,7 +575,11 @@ def _ranks_by_sorting(row: Array, values: Array, side: str) -> Array:
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
              ) -> Array:
-    """The number of the bin of each element; bins rise or fall."""
+    """The number of the bin of each element; bins rise or fall.
+
+    >>> jnp.digitize(jnp.array([0.2, 6.4, 3.0]), jnp.array([0.0, 1.0, 2.5, 4.0]))
+    Array([1, 4, 3], dtype=int32)
+    """
     method = "scan" if method is None else method
     edges = asarray(bins)
     side: Literal["left", "right"] = "right" if not right else "left"

@@ -164,27 +164,45 @@ def unique(
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                   ) -> Array:
-    """The different elements; every NaN is one of its own."""
+    """The different elements; every NaN is one of its own.
+
+    >>> jnp.unique_values(jnp.array([5, 3, 5]))
+    Array([3, 5], dtype=int32)
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                   ) -> UniqueCountsResult:
-    """The different elements and how often each occurs."""
+    """The different elements and how often each occurs.
+
+    >>> values, counts = jnp.unique_counts(jnp.array([5, 3, 5]))
+    >>> values, counts
+    (Array([3, 5], dtype=int32), Array([1, 2], dtype=int32))
+    """
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size,
                                       fill_value=fill_value))
 
 
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                    ) -> UniqueInverseResult:
-    """The different elements and for each element of x the index of its value."""
+    """The different elements and for each element of x the index of its value.
+
+    >>> values, inverse = jnp.unique_inverse(jnp.array([5, 3, 5]))
+    >>> values[inverse]
+    Array([5, 3, 5], dtype=int32)
+    """
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size,
                                        fill_value=fill_value))
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                ) -> UniqueAllResult:
-    """The different elements, their first indices, the inverse and the counts."""
+    """The different elements, their first indices, the inverse and the counts.
+
+    >>> jnp.unique_all(jnp.array([5, 3, 5]))._asdict()["counts"]
+    Array([1, 2], dtype=int32)
+    """
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
                                    fill_value=fill_value))
 
@@ -209,7 +227,11 @@ def _finish(name: str, ordered: Array, keep: Array, size: int | None, fill: Arra
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None,
             fill_value: ArrayLike | None = None) -> Array:
-    """The different elements of both arrays."""
+    """The different elements of both arrays.
+
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 1]))
+    Array([1, 2, 3], dtype=int32)
+    """
     return unique(concatenate(_vectors("union1d", ar1, ar2)), size=size, fill_value=fill_value)
 
 
@@ -239,7 +261,11 @@ def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """The elements that both arrays have, each once, and on request where they stand in both."""
+    """The elements that both arrays have, each once, and on request where they stand in both.
+
+    >>> jnp.intersect1d(jnp.array([1, 2, 3]), jnp.array([3, 2, 5]))
+    Array([2, 3], dtype=int32)
+    """
     x, y = _vectors("intersect1d", ar1, ar2)
     dtype = index_dtype(x.shape[0] + y.shape[0])
     places = [lax.iota(dtype, x.shape[0]), lax.iota(dtype, y.shape[0])]
@@ -290,7 +316,11 @@ def _distinct(name: str, x: Array, size: int | None, dtype: Any = None
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
               size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements of ar1 that ar2 does not have."""
+    """The different elements of ar1 that ar2 does not have.
+
+    >>> jnp.setdiff1d(jnp.array([1, 2, 3]), jnp.array([3]))
+    Array([1, 2], dtype=int32)
+    """
     x = ravel(asarray(ar1))
     missing = isin(x, ravel(asarray(ar2)), invert=True)
     if assume_unique:
@@ -302,7 +332,11 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
              size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements that one of the arrays has and the other has not."""
+    """The different elements that one of the arrays has and the other has not.
+
+    >>> jnp.setxor1d(jnp.array([1, 2, 3]), jnp.array([3, 4]))
+    Array([1, 2, 4], dtype=int32)
+    """
     x, y = _vectors("setxor1d", ar1, ar2)
     joined = lax.concatenate([x, y], 0)
     alone = lax.concatenate([isin(x, y, invert=True), isin(y, x, invert=True)], 0)

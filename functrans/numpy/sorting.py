@@ -95,7 +95,11 @@ def _place_dtype(dtype: DTypeLike | None, size: Any) -> np.dtype:
 
 
 def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The indices that sort by the last key, ties by the one before it, and so on."""
+    """The indices that sort by the last key, ties by the one before it, and so on.
+
+    >>> jnp.lexsort((jnp.array([3, 1, 2]), jnp.array([0, 1, 0])))
+    Array([2, 0, 1], dtype=int32)
+    """
     xs = [operand("lexsort", k) for k in keys]
     if not xs:
         raise ArgumentError("functrans.numpy.lexsort needs at least one key.", where=user_source())
@@ -107,21 +111,33 @@ def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> A
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """a sorted along its last axis as complex numbers, by real and then by imaginary part."""
+    """a sorted along its last axis as complex numbers, by real and then by imaginary part.
+
+    >>> jnp.sort_complex(jnp.array([2 + 1j, 1 - 1j, 2 - 1j]))
+    Array([1.-1.j, 2.-1.j, 2.+1.j], dtype=complex64)
+    """
     x = operand("sort_complex", a)
     x = cast(x, dtypes.complex_dtype(dtypes.to_inexact_dtype(x.dtype)))
     return sort(x)
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """a with the kth element along axis where sorting would put it, smaller ones before it."""
+    """a with the kth element along axis where sorting would put it, smaller ones before it.
+
+    >>> jnp.partition(jnp.array([40, 10, 30, 20]), 1)[:2]
+    Array([10, 20], dtype=int32)
+    """
     x = operand("partition", a)
     _check_kth("partition", kth, x, axis)
     return sort(x, axis)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The indices that partition a around its kth element along axis."""
+    """The indices that partition a around its kth element along axis.
+
+    >>> jnp.argpartition(jnp.array([40, 10, 30, 20]), 1)[:2].tolist()
+    [1, 3]
+    """
     x = operand("argpartition", a)
     _check_kth("argpartition", kth, x, axis)
     return argsort(x, axis)
@@ -308,7 +324,11 @@ def nanquantile(
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As quantile, without NaN."""
+    """As quantile, without NaN.
+
+    >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0, 5.0]), jnp.array([0.0, 0.5]))
+    Array([1., 3.], dtype=float32)
+    """
     refuse_out("nanquantile", out)
     q = _check_range("nanquantile", q, 1)
     return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
@@ -327,7 +347,11 @@ def percentile(
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As quantile, with q in percent."""
+    """As quantile, with q in percent.
+
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0, 4.0, 5.0]), 25)
+    Array(2., dtype=float32)
+    """
     refuse_out("percentile", out)
     q = _hundredth(_check_range("percentile", q, 100))
     return _quantile("percentile", a, q, axis, method, keepdims, False, weights)
@@ -338,7 +362,11 @@ def nanpercentile(
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As percentile, without NaN."""
+    """As percentile, without NaN.
+
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
     refuse_out("nanpercentile", out)
     q = _hundredth(_check_range("nanpercentile", q, 100))
     return _quantile("nanpercentile", a, q, axis, method, keepdims, True, weights)
@@ -346,14 +374,22 @@ def nanpercentile(
 
 def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
            keepdims: bool = False) -> Array:
-    """The middle value along axes, or the mean of the two middle ones; NaN if there is one."""
+    """The middle value along axes, or the mean of the two middle ones; NaN if there is one.
+
+    >>> jnp.median(jnp.array([7.0, 1.0, 3.0, 4.0]))
+    Array(3.5, dtype=float32)
+    """
     refuse_out("median", out)
     return _quantile("median", a, 0.5, axis, "midpoint", keepdims, False)
 
 
 def nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
               keepdims: bool = False) -> Array:
-    """The middle value along axes of the elements that are not NaN."""
+    """The middle value along axes of the elements that are not NaN.
+
+    >>> jnp.nanmedian(jnp.array([7.0, jnp.nan, 3.0]))
+    Array(5., dtype=float32)
+    """
     refuse_out("nanmedian", out)
     return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, True)
 

@@ -55,7 +55,11 @@ def _bounds(x: Array, given: Any) -> tuple[Array, Array]:
 def histogram_bin_edges(a: ArrayLike, bins: ArrayLike | str = 10,
                         range: Sequence[ArrayLike] | None = None,
                         weights: ArrayLike | None = None) -> Array:
-    """Edges of equal bins over the data or over range; a rule's name as bins needs a concrete a."""
+    """Edges of equal bins over the data or over range; a rule's name as bins needs a concrete a.
+
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 2.0, 4.0]), bins=4)
+    Array([0., 1., 2., 3., 4.], dtype=float32)
+    """
     x = asarray(a)
     x = cast(x, dtypes.to_inexact_dtype(x.dtype))
     if isinstance(bins, str):
@@ -114,7 +118,13 @@ def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
                 range: Sequence[Sequence[ArrayLike] | None] | None = None,
                 weights: ArrayLike | None = None, density: bool | None = None
                 ) -> tuple[Array, list[Array]]:
-    """A histogram over several dimensions; sample has a row for each point."""
+    """A histogram over several dimensions; sample has a row for each point.
+
+    >>> counts, edges = jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]), bins=2)
+    >>> counts
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     x = asarray(sample)
     if x.ndim != 2:
         raise ShapeError(f"functrans.numpy.histogramdd takes a matrix of points, and got shape "
@@ -158,7 +168,14 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
                 range: Sequence[Sequence[ArrayLike] | None] | None = None,
                 weights: ArrayLike | None = None, density: bool | None = None
                 ) -> tuple[Array, Array, Array]:
-    """A histogram over the points (x, y), and the edges along both axes."""
+    """A histogram over the points (x, y), and the edges along both axes.
+
+    >>> x, y = jnp.array([0.1, 0.9, 0.8]), jnp.array([0.2, 0.7, 0.1])
+    >>> counts, x_edges, y_edges = jnp.histogram2d(x, y, bins=2)
+    >>> counts
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     xs, ys = promote_dtypes_inexact("histogram2d", asarray(x), asarray(y))
     points = lax.concatenate([lax.expand_dims(v, (1,)) for v in (xs, ys)], 1)
     if isinstance(bins, (list, tuple)) and len(bins) == 2:
@@ -177,7 +194,12 @@ def cov(
     ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Covariance matrix of variables in rows (columns if not rowvar), over N - 1 (N if bias)."""
+    """Covariance matrix of variables in rows (columns if not rowvar), over N - 1 (N if bias).
+
+    >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))
+    Array([[ 1., -2.],
+           [-2.,  4.]], dtype=float32)
+    """
     if y is None:
         (x,) = promote_dtypes_inexact("cov", asarray(m))
     else:
@@ -229,7 +251,12 @@ def cov(
 
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
              dtype: DTypeLike | None = None) -> Array:
-    """Correlation coefficients of variables in rows (columns if not rowvar)."""
+    """Correlation coefficients of variables in rows (columns if not rowvar).
+
+    >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).round(4)
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return divide(c, c)

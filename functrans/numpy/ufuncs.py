@@ -19,6 +19,7 @@ from functrans.core.dims import same_shape
 from functrans.core.dtypes import KEY_DTYPES, as_dtype, complex32, default_float, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
+from functrans.core.example_text import with_example
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.device import find_device
@@ -33,6 +34,7 @@ from functrans.numpy.common import (
     scalar_like,
     wrap,
 )
+from functrans.numpy.ufunc_examples import EXAMPLES
 from functrans.transforms.eager import evaluate_together
 from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
@@ -50,6 +52,7 @@ def ufunc_like(
     """`fallback` under the public name, with NumPy's loop as fast path for dtypes of `kinds`."""
     fallback.__name__ = fallback.__qualname__ = name
     fallback.__module__ = __name__
+    doc = with_example(doc, EXAMPLES.get(name)) or ""
     fallback.__doc__ = doc
     return fallback if fast is None else cast_type("F", EagerOp(fast, fallback, name, doc, kinds))
 
@@ -144,12 +147,7 @@ def predicate(name: str, op: Operation, doc: str, exact: bool, fast: np.ufunc | 
 
 # trigonometry --------------------------------------------------------------------------------
 
-sin = unary("sin", lax.sin, """Sine of x in radians, elementwise.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.sin(jnp.zeros(2)).tolist()
-    [0.0, 0.0]
-    """, np.sin)
+sin = unary("sin", lax.sin, "Sine of x in radians, elementwise.", np.sin)
 cos = unary("cos", lax.cos, "Cosine of x in radians, elementwise.", np.cos)
 tan = unary("tan", lax.tan, "Tangent of x in radians, elementwise.", np.tan)
 arcsin = unary("arcsin", lax.asin, "Angle in [-pi/2, pi/2] whose sine is x.", np.arcsin)
@@ -185,12 +183,7 @@ def _over(x: Array, divisor: float) -> Array:
     return lax.div(x, wrap(np.asarray(divisor).astype(x.dtype), x.weak_type))
 
 
-exp = unary("exp", lax.exp, """e to the power x, elementwise.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.exp(jnp.zeros(2)).tolist()
-    [1.0, 1.0]
-    """, np.exp)
+exp = unary("exp", lax.exp, "e to the power x, elementwise.", np.exp)
 exp2 = unary("exp2", lax.exp2, "2 to the power x, elementwise.", np.exp2)
 expm1 = unary("expm1", lax.expm1, "exp(x) - 1 without cancellation near 0.", np.expm1,
               fast_kinds="f")
@@ -276,12 +269,8 @@ def _named_trunc(x: ArrayLike, *, out: None = None, where: ArrayLike | None = No
 trunc = ufunc_like("trunc", "x rounded towards zero, in x's dtype.", _named_trunc, np.trunc, "f")
 rint = unary("rint", _rint, "x rounded to the nearest integer value, halves to even.", np.rint)
 fabs = unary("fabs", _abs, "Absolute value as floating point.", np.fabs, "f")
-abs = absolute = unary("absolute", _abs, """Absolute value; the modulus of a complex number.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.abs(jnp.asarray([-1, 2])).tolist()
-    [1, 2]
-    """, np.absolute, "ifc", _same)
+abs = absolute = unary("absolute", _abs, "Absolute value; the modulus of a complex number.",
+                       np.absolute, "ifc", _same)
 sign = unary("sign", lax.sign, "-1, 0 or 1 by sign; x/|x| for complex numbers.", np.sign, "ifc",
              _sign_of_natural)
 negative = unary("negative", _negative, "-x, elementwise.", np.negative, "iufc",
@@ -461,12 +450,7 @@ power: BinaryUfunc = cast_type("BinaryUfunc", ufunc_like("power", """x to the po
     [1.0, 9.0]
     """, _power, np.power, "fc"))
 pow = power
-maximum = binary("maximum", lax.max, """The larger of x and y; NaN if either is.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.maximum(jnp.asarray([-1.0, 2.0]), 0).tolist()
-    [0.0, 2.0]
-    """, np.maximum)
+maximum = binary("maximum", lax.max, "The larger of x and y; NaN if either is.", np.maximum)
 minimum = binary("minimum", lax.min,
                  "The smaller of x and y, elementwise; NaN if either is.", np.minimum)
 nextafter = binary("nextafter", lax.nextafter, "The next representable value after x towards y.",
@@ -512,12 +496,20 @@ _isneginf = predicate("isneginf", lambda x: _is_signed_inf(x, -np.inf), "", Fals
 
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether x is +inf."""
+    """Whether x is +inf.
+
+    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
     return _isposinf(x, out=out)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether x is -inf."""
+    """Whether x is -inf.
+
+    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
     return _isneginf(x, out=out)
 
 
@@ -613,7 +605,11 @@ imag = ufunc_like("imag", "Imaginary part; zeros for a real x.", _imag)
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """Angle of complex numbers to the positive real axis, in radians, or degrees if deg."""
+    """Angle of complex numbers to the positive real axis, in radians, or degrees if deg.
+
+    >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
+    Array([ 90., 180.], dtype=float32)
+    """
     z = promote_inexact("angle", z)[0]
     result = lax.atan2(_imag(z), _real(z))
     return multiply(result, float(180 / np.pi)) if deg else result
@@ -621,7 +617,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False,
            device: DeviceLike | None = None) -> Array:
-    """x converted to dtype (the default float if None); complex to real drops imaginary parts."""
+    """x converted to dtype (the default float if None); complex to real drops imaginary parts.
+
+    >>> jnp.astype(jnp.array([1.7, -1.7]), "int32")
+    Array([ 1, -1], dtype=int32)
+    """
     if device is not None:
         find_device(device)
         return astype(x, dtype).to_device(device)

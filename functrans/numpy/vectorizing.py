@@ -129,7 +129,12 @@ def _map_lead(f: Callable[..., Any], xs: list[Array], core_ranks: list[int]) -> 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any,
                      **kwargs: Any) -> Array:
-    """func1d of every vector along axis, whose results take the place of these vectors."""
+    """func1d of every vector along axis, whose results take the place of these vectors.
+
+    >>> jnp.apply_along_axis(jnp.sort, 0, jnp.array([[3, 1], [2, 4]]))
+    Array([[2, 1],
+           [3, 4]], dtype=int32)
+    """
     x = arr if isinstance(arr, ARRAYS) else asarray(arr)
     axis = axis_index(axis, x.ndim, "apply_along_axis")
 

@@ -155,6 +155,10 @@ def apply_if_finite(inner: GradientTransformation,
     """Updates of zero, and no new state, for gradients with NaN or infinity.
 
     After more than `max_consecutive_errors` of them in a row they are let through.
+
+    >>> rule = ft.optim.apply_if_finite(ft.optim.sgd(1.0), max_consecutive_errors=3)
+    >>> rule.update(jnp.array([jnp.nan]), rule.init(jnp.zeros(1)), jnp.zeros(1))[0]
+    Array([0.], dtype=float32)
     """
     def init(params: PyTree) -> ApplyIfFiniteState:
         zero = fnp.zeros((), np.int32)

@@ -50,7 +50,12 @@ def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
 
 
 def clip_by_block_rms(threshold: float) -> GradientTransformation:
-    """Updates of each array scaled so that their root mean square is at most `threshold`."""
+    """Updates of each array scaled so that their root mean square is at most `threshold`.
+
+    >>> rule = ft.optim.clip_by_block_rms(1.0)
+    >>> rule.update(jnp.array([3.0, 3.0]), rule.init(jnp.zeros(2)))[0]
+    Array([1., 1.], dtype=float32)
+    """
     def clipped(u: Array) -> Array:
         rms = fnp.sqrt(fnp.mean(squared(u)))
         return u / fnp.maximum(1.0, rms / threshold)
@@ -64,6 +69,12 @@ def adaptive_grad_clip(clipping: Number, eps: Number = 1e-3,
 
     A unit is a slice along `axis`; without one a column of a matrix, a filter of a convolution (its
     last axis), or a whole vector. Raises ArgumentError for more than five axes without `axis`.
+
+    >>> rule = ft.optim.adaptive_grad_clip(0.1)
+    >>> params = jnp.array([[3.0], [4.0]])
+    >>> rule.update(jnp.array([[1.0], [0.1]]), rule.init(params), params)[0].round(3)
+    Array([[0.498],
+           [0.05 ]], dtype=float32)
     """
     def clipped(u: Array, p: Array) -> Array:
         own, most = _unit_norm(u, axis), clipping * fnp.maximum(_unit_norm(p, axis), eps)
@@ -89,6 +100,11 @@ def _unit_norm(x: Array, axis: int | tuple[int, ...] | None) -> Array:
 
 
 def zero_nans() -> GradientTransformation:
-    """Updates with 0 in place of NaN."""
+    """Updates with 0 in place of NaN.
+
+    >>> rule = ft.optim.zero_nans()
+    >>> rule.update(jnp.array([1.0, jnp.nan]), rule.init(jnp.zeros(2)))[0]
+    Array([1., 0.], dtype=float32)
+    """
     return stateless(lambda updates, params: tree.map(
         lambda u: fnp.where(fnp.isnan(u), 0, u).astype(u.dtype), updates))

@@ -53,6 +53,11 @@ def scale_by_factored_rms(factored: bool = True, decay_rate: float = 0.8, step_o
     `decay_rate_fn(k, decay_rate)` is what stays of the mean in step k = 0, 1, ...: 1 less
     (k + 1)^-decay_rate. Arrays whose second largest axis is shorter than
     `min_dim_size_to_factor` keep the whole mean (Shazeer and Stern 2018).
+
+    >>> rule = ft.optim.scale_by_factored_rms()
+    >>> state = rule.init(jnp.zeros((256, 512)))
+    >>> state.v_row.shape, state.v_col.shape
+    ((256,), (512,))
     """
     def axes_of(p: Array) -> tuple[int, int] | None:
         return _factored_axes(p.shape, factored, min_dim_size_to_factor)

@@ -55,7 +55,13 @@ def next_count(count: Array) -> Array:
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
-    """Updates times the schedule's number for this step."""
+    """Updates times the schedule's number for this step.
+
+    >>> rule = ft.optim.scale_by_schedule(lambda count: 0.5**count)
+    >>> updates, state = rule.update(jnp.ones(1), rule.init(jnp.zeros(1)))
+    >>> updates, rule.update(jnp.ones(1), state)[0]
+    (Array([1.], dtype=float32), Array([0.5], dtype=float32))
+    """
     def update(updates: PyTree, state: ScheduleState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, ScheduleState]:
         size = step_size_fn(state.count)
@@ -82,7 +88,13 @@ def scale_by_learning_rate(learning_rate: Number | Schedule, *,
 
 def add_decayed_weights(weight_decay: Number | Schedule = 0.0,
                         mask: Mask | None = None) -> GradientTransformation:
-    """Updates plus `weight_decay` times the parameters (Loshchilov and Hutter 2017)."""
+    """Updates plus `weight_decay` times the parameters (Loshchilov and Hutter 2017).
+
+    >>> rule = ft.optim.add_decayed_weights(0.1)
+    >>> params = jnp.array([1.0, 2.0])
+    >>> rule.update(jnp.zeros(2), rule.init(params), params)[0]
+    Array([0.1, 0.2], dtype=float32)
+    """
     def update(updates: PyTree, state: Any, params: PyTree = None, **_: Any) -> tuple[PyTree, Any]:
         needs_params("add_decayed_weights", params)
         if callable(weight_decay):
@@ -164,7 +176,13 @@ class EmaState(NamedTuple):
 
 def ema(decay: float, debias: bool = True,
         accumulator_dtype: DTypeLike | None = None) -> GradientTransformation:
-    """The exponential moving average of updates."""
+    """The exponential moving average of updates.
+
+    >>> rule = ft.optim.ema(0.9)
+    >>> updates, state = rule.update(jnp.array([1.0]), rule.init(jnp.zeros(1)))
+    >>> rule.update(jnp.array([3.0]), state)[0].round(4)
+    Array([2.0526], dtype=float32)
+    """
     def init(params: PyTree) -> EmaState:
         return EmaState(_counter(), _zeros(params, accumulator_dtype))
 
@@ -192,6 +210,10 @@ def scale_by_adam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_roo
     """The mean of gradients over the root of that of their squares (Kingma and Ba 2014).
 
     With `nesterov` the mean looks one gradient ahead (Dozat 2016).
+
+    >>> rule = ft.optim.scale_by_adam()
+    >>> rule.update(jnp.array([0.1, -5.0]), rule.init(jnp.zeros(2)))[0].round(4)
+    Array([ 1., -1.], dtype=float32)
     """
     def init(params: PyTree) -> AdamState:
         return AdamState(_counter(), _zeros(params, mu_dtype), _real_zeros(params))
@@ -215,7 +237,12 @@ def scale_by_adam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_roo
 
 def scale_by_adamax(b1: float = 0.9, b2: float = 0.999,
                     eps: float = 1e-8) -> GradientTransformation:
-    """The mean of gradients over their largest, which fades (Kingma and Ba 2014, section 7)."""
+    """The mean of gradients over their largest, which fades (Kingma and Ba 2014, section 7).
+
+    >>> rule = ft.optim.scale_by_adamax()
+    >>> rule.update(jnp.array([0.1, -5.0]), rule.init(jnp.zeros(2)))[0].round(4)
+    Array([ 1., -1.], dtype=float32)
+    """
     def init(params: PyTree) -> AdamState:
         return AdamState(_counter(), _zeros(params), _real_zeros(params))
 
@@ -238,7 +265,12 @@ class LionState(NamedTuple):
 
 def scale_by_lion(b1: float = 0.9, b2: float = 0.99,
                   mu_dtype: DTypeLike | None = None) -> GradientTransformation:
-    """The sign of gradients mixed with their momentum (Chen and others 2023)."""
+    """The sign of gradients mixed with their momentum (Chen and others 2023).
+
+    >>> rule = ft.optim.scale_by_lion()
+    >>> rule.update(jnp.array([0.1, -5.0]), rule.init(jnp.zeros(2)))[0]
+    Array([ 1., -1.], dtype=float32)
+    """
     def init(params: PyTree) -> LionState:
         return LionState(_counter(), _zeros(params, mu_dtype))
 
@@ -252,7 +284,12 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99,
 
 
 def scale_by_sign() -> GradientTransformation:
-    """The signs of the updates."""
+    """The signs of the updates.
+
+    >>> rule = ft.optim.scale_by_sign()
+    >>> rule.update(jnp.array([0.1, -5.0, 0.0]), rule.init(jnp.zeros(3)))[0]
+    Array([ 1., -1.,  0.], dtype=float32)
+    """
     return stateless(lambda updates, params: tree.map(fnp.sign, updates))
 
 
@@ -279,6 +316,10 @@ def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0
     """Gradients over the root of the mean of their squares (Hinton 2012).
 
     With `bias_correction` the mean is one of the gradients alone, as in Adam.
+
+    >>> rule = ft.optim.scale_by_rms(0.9)
+    >>> rule.update(jnp.array([0.1, -5.0]), rule.init(jnp.zeros(2)))[0].round(4)
+    Array([ 3.1623, -3.1623], dtype=float32)
     """
     def init(params: PyTree) -> RmsState | RmsWithCountState:
         nu = tree.map(lambda p: fnp.full_like(fnp.real(p), initial_scale), params)
@@ -319,6 +360,10 @@ def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float 
     """Gradients over their standard deviation (Hinton 2012, centred).
 
     With `bias_correction` means are those of the gradients alone, as in Adam.
+
+    >>> rule = ft.optim.scale_by_stddev(0.9)
+    >>> rule.update(jnp.array([1.0, -1.0]), rule.init(jnp.zeros(2)))[0].round(3)
+    Array([ 3.333, -3.333], dtype=float32)
     """
     def init(params: PyTree) -> StddevState | StddevWithCountState:
         mu = _zeros(params)
@@ -348,7 +393,13 @@ class RssState(NamedTuple):
 
 def scale_by_rss(initial_accumulator_value: float = 0.1,
                  eps: float = 1e-7) -> GradientTransformation:
-    """Gradients over the root of the sum of their squares (Duchi and others 2011)."""
+    """Gradients over the root of the sum of their squares (Duchi and others 2011).
+
+    >>> rule = ft.optim.scale_by_rss(initial_accumulator_value=0.0)
+    >>> updates, state = rule.update(jnp.array([3.0]), rule.init(jnp.zeros(1)))
+    >>> rule.update(jnp.array([4.0]), state)[0].round(4)
+    Array([0.8], dtype=float32)
+    """
     def init(params: PyTree) -> RssState:
         return RssState(tree.map(
             lambda p: fnp.full_like(fnp.real(p), initial_accumulator_value), params))
@@ -373,7 +424,13 @@ def norm(x: Array) -> Array:
 
 def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0,
                          eps: float = 0.0) -> GradientTransformation:
-    """Updates of each array times |parameter| / |update| (You and others 2017)."""
+    """Updates of each array times |parameter| / |update| (You and others 2017).
+
+    >>> rule = ft.optim.scale_by_trust_ratio()
+    >>> params = jnp.array([3.0, 4.0])
+    >>> rule.update(jnp.array([0.6, 0.8]), rule.init(params), params)[0].round(4)
+    Array([3., 4.], dtype=float32)
+    """
     def scaled(u: Array, p: Array) -> Array:
         of_param, of_update = fnp.maximum(norm(p), min_norm), fnp.maximum(norm(u), min_norm)
         is_zero = (of_param == 0) | (of_update == 0)
@@ -388,7 +445,13 @@ def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0,
 
 
 def scale_by_param_block_rms(min_scale: float = 1e-3) -> GradientTransformation:
-    """Updates of each array times the root mean square of its parameter."""
+    """Updates of each array times the root mean square of its parameter.
+
+    >>> rule = ft.optim.scale_by_param_block_rms()
+    >>> params = jnp.array([3.0, 3.0])
+    >>> rule.update(jnp.array([0.1, 1.0]), rule.init(params), params)[0].round(4)
+    Array([0.3, 3. ], dtype=float32)
+    """
     def update(updates: PyTree, params: PyTree) -> PyTree:
         needs_params("scale_by_param_block_rms", params)
         return tree.map(lambda u, p: u * fnp.maximum(

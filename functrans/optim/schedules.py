@@ -131,7 +131,12 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
-    """A line to the peak, which stays."""
+    """A line to the peak, which stays.
+
+    >>> rate = ft.optim.warmup_constant_schedule(0.0, 1.0, 4)
+    >>> [float(rate(step)) for step in (0, 2, 4, 9)]
+    [0.0, 0.5, 1.0, 1.0]
+    """
     return join_schedules([linear_schedule(init_value, peak_value, warmup_steps),
                            constant_schedule(peak_value)], [warmup_steps])
 
@@ -157,7 +162,13 @@ def warmup_exponential_decay_schedule(
         init_value: float, peak_value: float, warmup_steps: int, transition_steps: int,
         decay_rate: float, transition_begin: int = 0, staircase: bool = False,
         end_value: float | None = None) -> Schedule:
-    """A line to the peak, then exponential decay."""
+    """A line to the peak, then exponential decay.
+
+    >>> rate = ft.optim.warmup_exponential_decay_schedule(
+    ...     0.0, 1.0, 2, transition_steps=1, decay_rate=0.5)
+    >>> [float(rate(step)) for step in (0, 1, 2, 3)]
+    [0.0, 0.5, 1.0, 0.5]
+    """
     return join_schedules(
         [linear_schedule(init_value, peak_value, warmup_steps),
          exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase,
@@ -189,7 +200,12 @@ def piecewise_constant_schedule(init_value: float,
 def piecewise_interpolate_schedule(interpolate_type: str, init_value: float,
                                    boundaries_and_scales: Mapping[int, float] | None = None
                                    ) -> Schedule:
-    """Between boundaries a line ("linear") or half a cosine ("cosine") from value to value."""
+    """Between boundaries a line ("linear") or half a cosine ("cosine") from value to value.
+
+    >>> rate = ft.optim.piecewise_interpolate_schedule("linear", 1.0, {10: 0.5})
+    >>> [round(float(rate(step)), 3) for step in (0, 5, 10)]
+    [1.0, 0.75, 0.5]
+    """
     if interpolate_type not in ("linear", "cosine"):
         raise ArgumentError(f'interpolate_type is "linear" or "cosine", got {interpolate_type!r}.',
                             where=user_source())
@@ -213,7 +229,12 @@ def piecewise_interpolate_schedule(interpolate_type: str, init_value: float,
 def linear_onecycle_schedule(transition_steps: int, peak_value: float, pct_start: float = 0.3,
                              pct_final: float = 0.85, div_factor: float = 25.0,
                              final_div_factor: float = 1e4) -> Schedule:
-    """Lines up to the peak, down again, and on to almost nothing (Smith 2018)."""
+    """Lines up to the peak, down again, and on to almost nothing (Smith 2018).
+
+    >>> rate = ft.optim.linear_onecycle_schedule(100, 1.0)
+    >>> [round(float(rate(step)), 3) for step in (0, 30, 100)]
+    [0.04, 1.0, 0.0]
+    """
     _positive("transition_steps", transition_steps)
     return piecewise_interpolate_schedule("linear", peak_value / div_factor, {
         int(pct_start * transition_steps): div_factor,
@@ -223,7 +244,12 @@ def linear_onecycle_schedule(transition_steps: int, peak_value: float, pct_start
 
 def cosine_onecycle_schedule(transition_steps: int, peak_value: float, pct_start: float = 0.3,
                              div_factor: float = 25.0, final_div_factor: float = 1e4) -> Schedule:
-    """Half a cosine up to the peak, another one down to almost nothing (Smith 2018)."""
+    """Half a cosine up to the peak, another one down to almost nothing (Smith 2018).
+
+    >>> rate = ft.optim.cosine_onecycle_schedule(100, 1.0)
+    >>> [round(float(rate(step)), 3) for step in (0, 30, 100)]
+    [0.04, 1.0, 0.0]
+    """
     _positive("transition_steps", transition_steps)
     return piecewise_interpolate_schedule("cosine", peak_value / div_factor, {
         int(pct_start * transition_steps): div_factor,
@@ -231,7 +257,13 @@ def cosine_onecycle_schedule(transition_steps: int, peak_value: float, pct_start
 
 
 def sgdr_schedule(cosine_kwargs: Sequence[Mapping[str, Any]]) -> Schedule:
-    """Cosine decays with warm restarts, one `warmup_cosine_decay_schedule` after the other."""
+    """Cosine decays with warm restarts, one `warmup_cosine_decay_schedule` after the other.
+
+    >>> cycle = dict(init_value=0.0, peak_value=1.0, decay_steps=10, warmup_steps=2, end_value=0.0)
+    >>> rate = ft.optim.sgdr_schedule([cycle, cycle])
+    >>> [round(float(rate(step)), 3) for step in (0, 2, 10, 12)]
+    [0.0, 1.0, 0.0, 1.0]
+    """
     boundaries, step = [], 0
     for known in cosine_kwargs[:-1]:
         step += known["decay_steps"]

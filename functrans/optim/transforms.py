@@ -87,12 +87,22 @@ def stateless(function: Callable[[PyTree, PyTree], PyTree]) -> GradientTransform
 
 
 def identity() -> GradientTransformation:
-    """Updates as they are."""
+    """Updates as they are.
+
+    >>> rule = ft.optim.identity()
+    >>> rule.update(jnp.array([2.0]), rule.init(jnp.zeros(1)))[0]
+    Array([2.], dtype=float32)
+    """
     return stateless(lambda updates, params: updates)
 
 
 def set_to_zero() -> GradientTransformation:
-    """No updates: for parameters that are not trained, say in `partition`."""
+    """No updates: for parameters that are not trained, say in `partition`.
+
+    >>> rule = ft.optim.set_to_zero()
+    >>> rule.update(jnp.array([2.0]), rule.init(jnp.zeros(1)))[0]
+    Array([0.], dtype=float32)
+    """
     return stateless(lambda updates, params: tree.map(fnp.zeros_like, updates))
 
 

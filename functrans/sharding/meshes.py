@@ -38,7 +38,11 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
 
 def create_device_mesh(mesh_shape: Sequence[int],
                        devices: Sequence[Any] | None = None) -> np.ndarray[Any, Any]:
-    """The first devices, in an array of that shape."""
+    """The first devices, in an array of that shape.
+
+    >>> ft.sharding.create_device_mesh((1, 1)).shape
+    (1, 1)
+    """
     given = _all_devices() if devices is None else list(devices)
     check_sizes(mesh_shape, len(given))
     found = np.empty(math.prod(mesh_shape), object)
@@ -51,13 +55,22 @@ def _all_devices() -> list[Any]:
 
 
 def get_mesh() -> Mesh:
-    """The mesh of the scope; raises ShardingError where there is none."""
+    """The mesh of the scope; raises ShardingError where there is none.
+
+    >>> with ft.sharding.use_mesh(ft.make_mesh((1,), ("x",))):
+    ...     ft.sharding.get_mesh().shape
+    OrderedDict([('x', 1)])
+    """
     found = current_mesh("get_mesh")
     assert found is not None
     return found
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The names and sizes of the mesh of the scope; empty where there is none."""
+    """The names and sizes of the mesh of the scope; empty where there is none.
+
+    >>> ft.sharding.get_abstract_mesh().empty
+    True
+    """
     found = current_mesh()
     return AbstractMesh((), ()) if found is None else found.abstract_mesh

@@ -239,45 +239,91 @@ class CSC(_Matrix):
 
 
 def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-    """The COO matrix of a dense one."""
+    """The COO matrix of a dense one.
+
+    >>> from functrans.experimental import sparse
+    >>> sparse.coo_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).data
+    Array([2., 1.], dtype=float32)
+    """
     return COO.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
-    """The CSR matrix of a dense one."""
+    """The CSR matrix of a dense one.
+
+    >>> from functrans.experimental import sparse
+    >>> sparse.csr_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indptr
+    Array([0, 1, 2], dtype=int32)
+    """
     return CSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def coo_todense(mat: COO) -> Array:
-    """The dense matrix of a COO matrix."""
+    """The dense matrix of a COO matrix.
+
+    >>> from functrans.experimental import sparse
+    >>> sparse.coo_todense(sparse.coo_fromdense(jnp.array([[0.0, 2.0]])))
+    Array([[0., 2.]], dtype=float32)
+    """
     return mat.todense()
 
 
 def csr_todense(mat: CSR) -> Array:
-    """The dense matrix of a CSR matrix."""
+    """The dense matrix of a CSR matrix.
+
+    >>> from functrans.experimental import sparse
+    >>> sparse.csr_todense(sparse.csr_fromdense(jnp.array([[0.0, 2.0]])))
+    Array([[0., 2.]], dtype=float32)
+    """
     return mat.todense()
 
 
 def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product of a COO matrix, or of its transpose, with a vector."""
+    """The product of a COO matrix, or of its transpose, with a vector.
+
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.coo_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> sparse.coo_matvec(m, jnp.array([1.0, 10.0]))
+    Array([20.,  1.], dtype=float32)
+    """
     out: Array = (mat.T if transpose else mat) @ fnp.asarray(v)
     return out
 
 
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product of a CSR matrix, or of its transpose, with a vector."""
+    """The product of a CSR matrix, or of its transpose, with a vector.
+
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.csr_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> sparse.csr_matvec(m, jnp.array([1.0, 10.0]))
+    Array([20.,  1.], dtype=float32)
+    """
     out: Array = (mat.T if transpose else mat) @ fnp.asarray(v)
     return out
 
 
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product of a COO matrix, or of its transpose, with a dense matrix."""
+    """The product of a COO matrix, or of its transpose, with a dense matrix.
+
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.coo_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> sparse.coo_matmat(m, jnp.eye(2))
+    Array([[0., 2.],
+           [1., 0.]], dtype=float32)
+    """
     out: Array = (mat.T if transpose else mat) @ fnp.asarray(B)
     return out
 
 
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product of a CSR matrix, or of its transpose, with a dense matrix."""
+    """The product of a CSR matrix, or of its transpose, with a dense matrix.
+
+    >>> from functrans.experimental import sparse
+    >>> m = sparse.csr_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> sparse.csr_matmat(m, jnp.eye(2))
+    Array([[0., 2.],
+           [1., 0.]], dtype=float32)
+    """
     out: Array = (mat.T if transpose else mat) @ fnp.asarray(B)
     return out
 

@@ -18,28 +18,46 @@ from functrans.typing import Array, ArrayLike
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues (..., n) and eigenvectors (..., n, n), as columns."""
+    """Eigenvalues (..., n) and eigenvectors (..., n, n), as columns.
+
+    >>> jnp.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues.imag.round(4)
+    Array([ 1., -1.], dtype=float32)
+    """
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    """Real eigenvalues (..., n), increasing, and orthonormal eigenvectors (..., n, n), columns."""
+    """Real eigenvalues (..., n), increasing, and orthonormal eigenvectors (..., n, n), columns.
+
+    >>> result = jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> result.eigenvalues
+    Array([1., 2.], dtype=float32)
+    """
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """Orthonormal columns Q and an upper triangle R."""
+    """Orthonormal columns Q and an upper triangle R.
+
+    >>> q, r = jnp.linalg.qr(jnp.array([[3.0], [4.0]]))
+    >>> abs(r).round(4)
+    Array([[5.]], dtype=float32)
+    """
 
     Q: Array
     R: Array
 
 
 class SVDResult(NamedTuple):
-    """Left vectors U (columns), singular values S (decreasing) and right vectors Vh (rows)."""
+    """Left vectors U (columns), singular values S (decreasing) and right vectors Vh (rows).
+
+    >>> jnp.linalg.svd(jnp.diag(jnp.array([3.0, 2.0]))).S.round(4)
+    Array([3., 2.], dtype=float32)
+    """
 
     U: Array
     S: Array

@@ -53,18 +53,31 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *,
               axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
               precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
               ) -> Array:
-    """Sums of products over axes: the last ones of x1 and the first of x2, or pairs of them."""
+    """Sums of products over axes: the last ones of x1 and the first of x2, or pairs of them.
+
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     return products.tensordot(x1, x2, axes, precision=precision,
                               preferred_element_type=preferred_element_type)
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """A diagonal of each matrix: (..., m, n) -> (..., k)."""
+    """A diagonal of each matrix: (..., m, n) -> (..., k).
+
+    >>> jnp.linalg.diagonal(jnp.arange(8).reshape(2, 2, 2))
+    Array([[0, 3],
+           [4, 7]], dtype=int32)
+    """
     return products.diagonal(x, offset, -2, -1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The sum of a diagonal of each matrix: (..., m, n) -> (...)."""
+    """The sum of a diagonal of each matrix: (..., m, n) -> (...).
+
+    >>> jnp.linalg.trace(jnp.arange(8).reshape(2, 2, 2))
+    Array([ 3, 11], dtype=int32)
+    """
     return products.trace(x, offset, -2, -1, dtype)
 
 

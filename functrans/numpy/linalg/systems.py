@@ -33,7 +33,11 @@ from functrans.typing import Array, ArrayLike
 
 
 class SlogdetResult(NamedTuple):
-    """Sign of the determinants, and the logarithm of their absolute values."""
+    """Sign of the determinants, and the logarithm of their absolute values.
+
+    >>> jnp.linalg.slogdet(jnp.diag(jnp.array([-1.0, 1.0]))).sign
+    Array(-1., dtype=float32)
+    """
 
     sign: Array
     logabsdet: Array
@@ -129,6 +133,10 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """x with tensordot(a, x, x.ndim) = b; `axes` of a are moved to its end first.
 
     Raises ShapeError when a, as a matrix with one row per element of b, is not square.
+
+    >>> a = jnp.eye(4).reshape(2, 2, 4) * 2
+    >>> jnp.linalg.tensorsolve(a, jnp.ones((2, 2)))
+    Array([0.5, 0.5, 0.5, 0.5], dtype=float32)
     """
     a, b = promote_dtypes_inexact("linalg.tensorsolve", a, b)
     if axes is not None:
@@ -146,6 +154,10 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of a as a map from its last axes to its first `ind` ones.
 
     Raises ShapeError when both have not equally many elements.
+
+    >>> a = jnp.eye(4).reshape(4, 2, 2) * 2
+    >>> jnp.linalg.tensorinv(a, ind=1).shape
+    (2, 2, 4)
     """
     x = operand("linalg.tensorinv", a)
     first, last = x.shape[:ind], x.shape[ind:]

@@ -37,7 +37,12 @@ def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False],
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
         overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
         ) -> Array | tuple[Array, ...]:
-    """U, s and Vh with a = U diag(s) Vh, or s alone."""
+    """U, s and Vh with a = U diag(s) Vh, or s alone.
+
+    >>> u, s, vh = ft.scipy.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> s.round(4)
+    Array([3., 2.], dtype=float32)
+    """
     if not compute_uv:
         return _svd(a, full_matrices, compute_uv=False)
     return tuple(_svd(a, full_matrices))
@@ -50,6 +55,11 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: object = None,
 
     With `pivoting` also P, with Q R = a[:, P] and a diagonal of R that falls in size.
     Raises ArgumentError for another mode.
+
+    >>> q, r = ft.scipy.linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> (q @ r).round(4)
+    Array([[3., 1.],
+           [4., 2.]], dtype=float32)
     """
     if mode not in ("full", "economic", "r"):
         raise ArgumentError(f"functrans.scipy.linalg.qr: there is no mode {mode!r}.",
@@ -85,6 +95,9 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_o
     With `eigvals_only` w alone; `eigvals=(i, j)` are the numbers of the first and the last that are
     wanted. b is Hermitian positive definite; then v* b v = 1. `type` 2 is a b v = v diag(w), and 3
     b a v = v diag(w), then with v* inv(b) v = 1.
+
+    >>> ft.scipy.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True).round(4)
+    Array([1., 3.], dtype=float32)
     """
     if type not in (1, 2, 3):
         raise ArgumentError(f"functrans.scipy.linalg.eigh: type is 1, 2 or 3, and not {type}.",

@@ -81,7 +81,13 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
 
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
                  compute_expm: bool = True) -> Array | tuple[Array, Array]:
-    """expm(A) and its derivative in the direction E, or without `compute_expm` that alone."""
+    """expm(A) and its derivative in the direction E, or without `compute_expm` that alone.
+
+    >>> a, e = jnp.zeros((2, 2)), jnp.eye(2)
+    >>> ft.scipy.linalg.expm_frechet(a, e, compute_expm=False).round(4)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     a, e = promote_dtypes_inexact("linalg.expm_frechet", A, E)
     value, tangent = jvp(expm, (a,), (e,))
     return (value, tangent) if compute_expm else tangent

@@ -37,7 +37,12 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
 
 def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
                check_finite: bool = True) -> tuple[Array, bool]:
-    """The Cholesky factor of a and whether it is the lower one, for cho_solve."""
+    """The Cholesky factor of a and whether it is the lower one, for cho_solve.
+
+    >>> c, lower = ft.scipy.linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    >>> c[0, 0].item(), lower
+    (2.0, False)
+    """
     return cholesky(a, lower), lower
 
 
@@ -88,6 +93,9 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
     """x with a x = b; by Cholesky when `assume_a` is "pos". Triangles: see solve_triangular.
 
     Raises ArgumentError for an unknown `assume_a`.
+
+    >>> ft.scipy.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))
+    Array([1., 2.], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ArgumentError(f"functrans.scipy.linalg.solve: assume_a={assume_a!r}.",
@@ -98,12 +106,21 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverse of a."""
+    """The inverse of a.
+
+    >>> ft.scipy.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     return _inv(a)
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinant of a."""
+    """The determinant of a.
+
+    >>> ft.scipy.linalg.det(jnp.array([[2.0, 1.0], [0.0, 3.0]])).round(4)
+    Array(6., dtype=float32)
+    """
     return _det(a)
 
 
@@ -112,7 +129,13 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
               ) -> tuple[Array, Array]:
-    """L and U in one matrix, and the pivots, for lu_solve."""
+    """L and U in one matrix, and the pivots, for lu_solve.
+
+    >>> lu, pivots = ft.scipy.linalg.lu_factor(jnp.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> lu, pivots
+    (Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32))
+    """
     factors, pivots, _ = linalg.lu(matrices("lu_factor", a))
     return factors, pivots
 

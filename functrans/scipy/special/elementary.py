@@ -29,7 +29,11 @@ def expit(x: Array) -> Array:
 
 @elementwise
 def logit(x: Array) -> Array:
-    """log(x / (1 - x)), the inverse of expit."""
+    """log(x / (1 - x)), the inverse of expit.
+
+    >>> ft.scipy.special.logit(jnp.array([0.5, 0.9])).round(4)
+    Array([0.    , 2.1972], dtype=float32)
+    """
     far = lax.log(x) - lax.log1p(-x)
     if fnp.iscomplexobj(x):
         return far
@@ -53,13 +57,21 @@ def _box(log: Array, lmbda: Array) -> Array:
 
 @elementwise
 def boxcox(x: Array, lmbda: Array) -> Array:
-    """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0."""
+    """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0.
+
+    >>> ft.scipy.special.boxcox(jnp.array([1.0, 4.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
     return _box(lax.log(x), lmbda)
 
 
 @elementwise
 def boxcox1p(x: Array, lmbda: Array) -> Array:
-    """boxcox(1 + x, lmbda), accurate near 0."""
+    """boxcox(1 + x, lmbda), accurate near 0.
+
+    >>> ft.scipy.special.boxcox1p(jnp.array([0.0, 3.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
     return _box(lax.log1p(x), lmbda)
 
 
@@ -100,7 +112,11 @@ def xlogy(x: Array, y: Array) -> Array:
 
 @elementwise
 def xlog1py(x: Array, y: Array) -> Array:
-    """x log(1 + y), and 0 where x is 0."""
+    """x log(1 + y), and 0 where x is 0.
+
+    >>> ft.scipy.special.xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 1.0])).round(4)
+    Array([0.    , 1.3863], dtype=float32)
+    """
     return _xlog1py(x, y)
 
 
@@ -117,14 +133,22 @@ def _entr_jvp(primals: Any, tangents: Any) -> Any:
 
 @elementwise
 def entr(x: Array) -> Array:
-    """-x log(x), 0 at 0 and -inf below."""
+    """-x log(x), 0 at 0 and -inf below.
+
+    >>> ft.scipy.special.entr(jnp.array([0.0, 0.5, -1.0])).round(4)
+    Array([0.    , 0.3466,   -inf], dtype=float32)
+    """
     negative = x < 0
     return fnp.where(negative, -np.inf, _entr(fnp.where(negative, 1.0, x)))
 
 
 @elementwise
 def rel_entr(p: Array, q: Array) -> Array:
-    """p log(p / q) for positive p and q, 0 where p is 0 and q >= 0, else inf."""
+    """p log(p / q) for positive p and q, 0 where p is 0 and q >= 0, else inf.
+
+    >>> ft.scipy.special.rel_entr(jnp.array([0.5, 0.0]), jnp.array([0.25, 0.5])).round(4)
+    Array([0.3466, 0.    ], dtype=float32)
+    """
     both = (p > 0) & (q > 0)
     only_zero = (p == 0) & (q >= 0)
     sp, sq = fnp.where(both, p, 1.0), fnp.where(both, q, 1.0)

@@ -33,13 +33,21 @@ def erf(x: Array) -> Array:
 
 @elementwise
 def erfc(x: Array) -> Array:
-    """1 - erf(x), accurate for large x."""
+    """1 - erf(x), accurate for large x.
+
+    >>> ft.scipy.special.erfc(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 0.1573], dtype=float32)
+    """
     return lax.erfc(x)
 
 
 @elementwise
 def erfinv(x: Array) -> Array:
-    """The inverse of the error function, for x in [-1, 1]."""
+    """The inverse of the error function, for x in [-1, 1].
+
+    >>> ft.scipy.special.erfinv(jnp.array([0.0, 0.5])).round(4)
+    Array([0.    , 0.4769], dtype=float32)
+    """
     return lax.erf_inv(x)
 
 

@@ -40,13 +40,21 @@ def gammaln(x: Array) -> Array:
 
 @elementwise
 def loggamma(x: Array) -> Array:
-    """The principal branch of log Gamma(x): real for x >= 0, NaN for real x below."""
+    """The principal branch of log Gamma(x): real for x >= 0, NaN for real x below.
+
+    >>> ft.scipy.special.loggamma(jnp.array([1.0, 5.0])).round(4)
+    Array([0.    , 3.1781], dtype=float32)
+    """
     return fnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
 @elementwise
 def digamma(x: Array) -> Array:
-    """The derivative of log |Gamma(x)|."""
+    """The derivative of log |Gamma(x)|.
+
+    >>> ft.scipy.special.psi(jnp.array([1.0, 2.0])).round(4)
+    Array([-0.5772,  0.4228], dtype=float32)
+    """
     return lax.digamma(x)
 
 
@@ -57,6 +65,9 @@ def polygamma(n: int, x: ArrayLike) -> Array:
     """The derivative of order n of digamma, for a Python int n and x > 0.
 
     Raises ArgumentError when n is no int or is negative.
+
+    >>> ft.scipy.special.polygamma(1, jnp.array([1.0, 2.0])).round(4)
+    Array([1.6449, 0.6449], dtype=float32)
     """
     if not isinstance(n, (int, np.integer)) or n < 0:
         raise ArgumentError(f"functrans.scipy.special.polygamma: the order {n!r} is no int >= 0.",
@@ -71,7 +82,11 @@ def _higher(x: ArrayLike, n: int) -> Array:
 
 @elementwise
 def gammasgn(x: Array) -> Array:
-    """The sign of Gamma(x): -1 or 1; NaN at negative integers."""
+    """The sign of Gamma(x): -1 or 1; NaN at negative integers.
+
+    >>> ft.scipy.special.gammasgn(jnp.array([2.5, -0.5, -1.5]))
+    Array([ 1., -1.,  1.], dtype=float32)
+    """
     floor = lax.floor(x)
     sign = fnp.where(fnp.remainder(floor, 2.0) == 0, 1.0, -1.0)
     pole = ((x < 0) & (x == floor)) | fnp.isnan(x)
@@ -326,7 +341,11 @@ def bernoulli(n: int) -> Array:
 
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
-    """The logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2."""
+    """The logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
+
+    >>> ft.scipy.special.multigammaln(jnp.array([3.0]), 2).round(4)
+    Array([1.5502], dtype=float32)
+    """
     (x,) = promote_dtypes_inexact("multigammaln", a)
     x = operand("multigammaln", x)
     constant = 0.25 * d * (d - 1) * math.log(math.pi)

@@ -31,7 +31,11 @@ def gammainc(a: Array, x: Array) -> Array:
 
 @elementwise
 def gammaincc(a: Array, x: Array) -> Array:
-    """The regularized upper incomplete gamma function 1 - P(a, x)."""
+    """The regularized upper incomplete gamma function 1 - P(a, x).
+
+    >>> ft.scipy.special.gammaincc(2.0, jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 0.7358], dtype=float32)
+    """
     return special.igammac(a, x)
 
 

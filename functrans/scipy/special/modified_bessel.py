@@ -29,13 +29,21 @@ __all__ = ["i0", "i0e", "i1", "i1e", "iv", "ive", "k0", "k0e", "k1", "k1e", "kn"
 
 @elementwise
 def i0e(x: Array) -> Array:
-    """exp(-|x|) i0(x)."""
+    """exp(-|x|) i0(x).
+
+    >>> ft.scipy.special.i0e(jnp.array([0.0, 2.0])).round(4)
+    Array([1.    , 0.3085], dtype=float32)
+    """
     return special.bessel_i0e(x)
 
 
 @elementwise
 def i1e(x: Array) -> Array:
-    """exp(-|x|) i1(x)."""
+    """exp(-|x|) i1(x).
+
+    >>> ft.scipy.special.i1e(jnp.array([0.0, 2.0])).round(4)
+    Array([0.    , 0.2153], dtype=float32)
+    """
     return special.bessel_i1e(x)
 
 
@@ -53,7 +61,11 @@ def i0(x: Array) -> Array:
 
 @elementwise
 def i1(x: Array) -> Array:
-    """The modified Bessel function of order 1."""
+    """The modified Bessel function of order 1.
+
+    >>> ft.scipy.special.i1(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.5652], dtype=float32)
+    """
     half = lax.exp(0.5 * lax.abs(x))
     return half * special.bessel_i1e(x) * half
 

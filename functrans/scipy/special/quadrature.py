@@ -130,7 +130,12 @@ def roots_jacobi(n: int, alpha: ArrayLike, beta: ArrayLike, mu: bool = False) ->
 
 
 def roots_gegenbauer(n: int, alpha: ArrayLike, mu: bool = False) -> tuple[Array, ...]:
-    """Nodes and weights for integrals over [-1, 1] of (1 - x^2)^(alpha - 1/2) f(x)."""
+    """Nodes and weights for integrals over [-1, 1] of (1 - x^2)^(alpha - 1/2) f(x).
+
+    >>> x, w = ft.scipy.special.roots_gegenbauer(2, 1.0)
+    >>> x.round(4)
+    Array([-0.5,  0.5], dtype=float32)
+    """
     (a,), dtype = _parameters("roots_gegenbauer", alpha)
     return _jacobi(_degree("roots_gegenbauer", n), a - 0.5, a - 0.5, mu, dtype)
 
@@ -149,7 +154,12 @@ def roots_chebyt(n: int, mu: bool = False) -> tuple[Array, ...]:
 
 
 def roots_chebyu(n: int, mu: bool = False) -> tuple[Array, ...]:
-    """Nodes and weights for integrals over [-1, 1] of f(x) sqrt(1 - x^2)."""
+    """Nodes and weights for integrals over [-1, 1] of f(x) sqrt(1 - x^2).
+
+    >>> x, w = ft.scipy.special.roots_chebyu(2)
+    >>> x.round(4)
+    Array([-0.5,  0.5], dtype=float32)
+    """
     degree, dtype = _degree("roots_chebyu", n), default_float()
     angle = np.pi * np.arange(degree, 0, -1) / (degree + 1)
     x = np.cos(angle)
@@ -169,7 +179,12 @@ def roots_hermitenorm(n: int, mu: bool = False) -> tuple[Array, ...]:
 
 
 def roots_hermite(n: int, mu: bool = False) -> tuple[Array, ...]:
-    """Nodes and weights for integrals over all x of exp(-x^2) f(x), for n up to 300."""
+    """Nodes and weights for integrals over all x of exp(-x^2) f(x), for n up to 300.
+
+    >>> x, w = ft.scipy.special.roots_hermite(2)
+    >>> x.round(4), w.round(4)
+    (Array([-0.7071,  0.7071], dtype=float32), Array([0.8862, 0.8862], dtype=float32))
+    """
     return _hermite("roots_hermite", n, 0.5, math.sqrt(math.pi), mu)
 
 
@@ -181,14 +196,24 @@ def _hermite(name: str, n: int, variance: float, total: float, mu: bool) -> tupl
 
 
 def roots_laguerre(n: int, mu: bool = False) -> tuple[Array, ...]:
-    """Nodes and weights for integrals over x > 0 of exp(-x) f(x), for n up to 150."""
+    """Nodes and weights for integrals over x > 0 of exp(-x) f(x), for n up to 150.
+
+    >>> x, w = ft.scipy.special.roots_laguerre(2)
+    >>> x.round(4)
+    Array([0.5858, 3.4142], dtype=float32)
+    """
     degree = _degree("roots_laguerre", n)
     _check_range("roots_laguerre", degree, 150)
     return _laguerre(degree, _zero(), mu, default_float())
 
 
 def roots_genlaguerre(n: int, alpha: ArrayLike, mu: bool = False) -> tuple[Array, ...]:
-    """Nodes and weights for integrals over x > 0 of x^alpha exp(-x) f(x), for n up to 150."""
+    """Nodes and weights for integrals over x > 0 of x^alpha exp(-x) f(x), for n up to 150.
+
+    >>> x, w = ft.scipy.special.roots_genlaguerre(2, 1.0)
+    >>> x.round(4)
+    Array([1.2679, 4.7321], dtype=float32)
+    """
     (a,), dtype = _parameters("roots_genlaguerre", alpha)
     degree = _degree("roots_genlaguerre", n)
     _check_range("roots_genlaguerre", degree, 150)

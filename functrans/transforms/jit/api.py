@@ -156,7 +156,14 @@ def _clear(calls: Calls, call: Any) -> None:
 
 
 def clear_caches() -> None:
-    """Forget all traces and compiled programs of all jitted functions."""
+    """Forget all traces and compiled programs of all jitted functions.
+
+    >>> f = ft.jit(lambda x: x + 1)
+    >>> _ = f(1.0)
+    >>> ft.clear_caches()
+    >>> f(1.0).item()
+    2.0
+    """
     for call in list(_functions):
         call.clear_cache()
     forget_executables()
