@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 CLASSES = 10
 Params = dict[str, dict[str, Any]]
@@ -32,7 +32,7 @@ def layer(key, *shape: int) -> dict[str, Any]:
     for size in shape[:-1]:
         fan_in *= size
     weight = ft.random.normal(key, shape) * (2 / fan_in) ** 0.5
-    return {"weight": weight, "bias": fnp.zeros(shape[-1])}
+    return {"weight": weight, "bias": jnp.zeros(shape[-1])}
 
 
 def dense(params, x):

@@ -15,7 +15,7 @@ from networks import Network
 from tqdm import tqdm
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 BATCH = 64
 EVALUATE_EVERY = 20
@@ -66,12 +66,12 @@ def make_loss(network: Network) -> Callable:
 def make_batch_loss(network: Network) -> Callable:
     """Mean cross-entropy of images [batch, 8, 8] and labels [batch]."""
     losses = ft.vmap(make_loss(network), in_axes=(None, 0, 0))
-    return lambda params, images, labels: fnp.mean(losses(params, images, labels))
+    return lambda params, images, labels: jnp.mean(losses(params, images, labels))
 
 
 def initial_state(params) -> State:
-    zeros = ft.tree.map(fnp.zeros_like, params)
-    return State(params, zeros, zeros, fnp.asarray(0.0))
+    zeros = ft.tree.map(jnp.zeros_like, params)
+    return State(params, zeros, zeros, jnp.asarray(0.0))
 
 
 def adam(state: State, gradients, rate, decay1=0.9, decay2=0.99) -> State:
@@ -82,7 +82,7 @@ def adam(state: State, gradients, rate, decay1=0.9, decay2=0.99) -> State:
     scale1, scale2 = 1 - decay1**count, 1 - decay2**count
 
     def move(param, m, s):
-        return param - rate * (m / scale1) / (fnp.sqrt(s / scale2) + 1e-8)
+        return param - rate * (m / scale1) / (jnp.sqrt(s / scale2) + 1e-8)
 
     return State(ft.tree.map(move, state.params, mean, square), mean, square, count)
 
@@ -98,9 +98,9 @@ def evaluator(network: Network, data: Data) -> Callable[[Any], tuple[float, floa
     @ft.jit
     def evaluate(params, images, labels):
         log_p = ft.nn.log_softmax(ft.vmap(network.apply, in_axes=(None, 0))(params, images))
-        hits = fnp.argmax(log_p, axis=1) == labels
-        picked = fnp.sum(log_p * ft.nn.one_hot(labels, log_p.shape[1]), axis=1)
-        return -fnp.mean(picked), fnp.mean(hits)
+        hits = jnp.argmax(log_p, axis=1) == labels
+        picked = jnp.sum(log_p * ft.nn.one_hot(labels, log_p.shape[1]), axis=1)
+        return -jnp.mean(picked), jnp.mean(hits)
 
     def held_out(params) -> tuple[float, float]:
         loss, accuracy = evaluate(params, data.test_images, data.test_labels)

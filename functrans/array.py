@@ -57,8 +57,8 @@ class Array(Base, metaclass=_ArrayType):
     returns a changed copy. Traced values are instances too: `isinstance(x, Array)` says the same
     inside a function that is transformed as outside of it.
 
-    >>> import functrans.numpy as fnp
-    >>> x = fnp.array([1.0, 2.0])
+    >>> import functrans.numpy as jnp
+    >>> x = jnp.array([1.0, 2.0])
     >>> x + 1
     Array([2., 3.], dtype=float32)
     """

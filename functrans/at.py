@@ -20,8 +20,8 @@ __all__ = ["At", "IndexedAt", "refuse_delitem", "refuse_setitem"]
 class At:
     """What `x.at` is: index it to choose the elements to change.
 
-    >>> import functrans.numpy as fnp
-    >>> x = fnp.arange(4)
+    >>> import functrans.numpy as jnp
+    >>> x = jnp.arange(4)
     >>> x.at[1:3].set(9).tolist()
     [0, 9, 9, 3]
     """
@@ -70,8 +70,8 @@ class IndexedAt:
             unique_indices: bool = False, wrap_negative_indices: bool = True) -> Array:
         """x[index], with `fill_value` for index arrays out of bounds.
 
-        >>> import functrans.numpy as fnp
-        >>> fnp.arange(3).at[fnp.array([1, 7])].get(mode="fill", fill_value=-1).tolist()
+        >>> import functrans.numpy as jnp
+        >>> jnp.arange(3).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1).tolist()
         [1, -1]
         """
         return index_array(self._array, self._index, mode=mode, fill_value=fill_value,
@@ -82,8 +82,8 @@ class IndexedAt:
     def apply(self, func: Callable[[Array], ArrayLike], **options: Any) -> Array:
         """func(x[index]) in place of x[index]; func is elementwise, and repeats as an index does.
 
-        >>> import functrans.numpy as fnp
-        >>> fnp.arange(3.0).at[1:].apply(fnp.square).tolist()
+        >>> import functrans.numpy as jnp
+        >>> jnp.arange(3.0).at[1:].apply(jnp.square).tolist()
         [0.0, 1.0, 4.0]
         """
         return update_by_function(self._array, self._index, func, **options)
@@ -92,8 +92,8 @@ class IndexedAt:
     def set(self, values: ArrayLike, **options: Any) -> Array:
         """values in place of x[index].
 
-        >>> import functrans.numpy as fnp
-        >>> fnp.zeros(3).at[0].set(1).tolist()
+        >>> import functrans.numpy as jnp
+        >>> jnp.zeros(3).at[0].set(1).tolist()
         [1.0, 0.0, 0.0]
         """
         return update(self._array, self._index, values, UPDATES["set"], **options)
@@ -102,8 +102,8 @@ class IndexedAt:
     def add(self, values: ArrayLike, **options: Any) -> Array:
         """x[index] + values; several at one place all count.
 
-        >>> import functrans.numpy as fnp
-        >>> fnp.zeros(3).at[fnp.array([0, 0, 2])].add(1).tolist()
+        >>> import functrans.numpy as jnp
+        >>> jnp.zeros(3).at[jnp.array([0, 0, 2])].add(1).tolist()
         [2.0, 0.0, 1.0]
         """
         return update(self._array, self._index, values, UPDATES["add"], **options)

@@ -93,7 +93,9 @@ def contents() -> str:
     return (
         "Every public name\n=================\n\n"
         "For those who know what they look for. A page has a module's names, each with its\n"
-        "signature and an example. ``jnp`` is ``functrans.numpy`` and ``ft`` is ``functrans``.\n\n"
+        "signature and an example. Examples begin where these lines end:\n\n"
+        ".. code-block:: python\n\n   import numpy as np\n   import functrans as ft\n"
+        "   import functrans.numpy as jnp\n   from functrans import lax\n\n"
         f".. toctree::\n   :maxdepth: 1\n\n{rows}"
     )
 
@@ -103,7 +105,9 @@ def page(module: str, title: str) -> str:
     found = importlib.import_module(module)
     summary = (inspect.getdoc(found) or "").partition("\n\n")[0].split("\n")
     head = f"{title}: ``{module}``"
-    lines = [head, "=" * len(head), "", *to_rst(summary), f".. currentmodule:: {module}", ""]
+    lines = [head, "=" * len(head), "", "For those who look up a name or a signature.",
+             "In examples ``ft`` is functrans and ``jnp`` is functrans.numpy.", "",
+             *to_rst(summary), f".. currentmodule:: {module}", ""]
     entries: list[str] = []
     for heading, names in groups(found):
         directive = {"Functions": "autofunction", "Classes": "autoclass"}.get(heading)

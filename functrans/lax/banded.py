@@ -41,9 +41,9 @@ def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *,
     is finite, as inverse iteration needs it. Raises ShapeError when shapes do not fit.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> d, off = fnp.full(3, 2.0), fnp.zeros(3)
-    >>> ft.lax.linalg.tridiagonal_solve(off, d, off, fnp.ones((3, 1))).tolist()
+    >>> jnp = ft.numpy
+    >>> d, off = jnp.full(3, 2.0), jnp.zeros(3)
+    >>> ft.lax.linalg.tridiagonal_solve(off, d, off, jnp.ones((3, 1))).tolist()
     [[0.5], [0.5], [0.5]]
     """
     dl, d, du, b = (to_array(x, "tridiagonal_solve: an operand") for x in (dl, d, du, b))

@@ -72,9 +72,9 @@ def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool
     (..., p, m) when not `left`. Raises ShapeError when shapes do not fit.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> a, taus = fnp.linalg.qr(fnp.array([[3.0], [4.0]]), mode="raw")
-    >>> ft.lax.linalg.ormqr(a.mT, taus, fnp.array([[3.0], [4.0]]), transpose=True).round(4).tolist()
+    >>> jnp = ft.numpy
+    >>> a, taus = jnp.linalg.qr(jnp.array([[3.0], [4.0]]), mode="raw")
+    >>> ft.lax.linalg.ormqr(a.mT, taus, jnp.array([[3.0], [4.0]]), transpose=True).round(4).tolist()
     [[-5.0], [0.0]]
     """
     a, taus, c = to_array(a), to_array(taus), to_array(c)

@@ -31,8 +31,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     Raises ShapeError when shapes do not fit.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> ft.lax.linalg.cholesky_update(3.0 * fnp.eye(2), fnp.array([4.0, 0.0])).tolist()
+    >>> jnp = ft.numpy
+    >>> ft.lax.linalg.cholesky_update(3.0 * jnp.eye(2), jnp.array([4.0, 0.0])).tolist()
     [[5.0, 0.0], [0.0, 3.0]]
     """
     r, w = to_array(r_matrix), to_array(w_vector)

@@ -160,8 +160,9 @@ def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike | None) -> A
                 dtypes.check_int(leaf, dtypes.default_int() if dtype is None or
                                  kind(as_dtype(dtype)) not in "iu" else as_dtype(dtype))
     if value.dtype.kind in "OSUMm":
+        other = next((leaf for leaf in leaves if np.asarray(leaf).dtype.kind in "OSUMm"), x)
         raise NonArrayError(f"functrans.numpy.array takes numbers, and got items of type "
-                            f"{type(leaves[0]).__name__}.", where=user_source())
+                            f"{type(other).__name__}.", where=user_source())
     if leaves and all(type(leaf) in PYTHON_SCALARS for leaf in leaves):
         wanted = dtypes.result_type(*{type(leaf) for leaf in leaves})
         if dtype is not None:  # rounded once, from Python's double to the wanted dtype

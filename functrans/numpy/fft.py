@@ -161,8 +161,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     The shape is a's, with n along the axis.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.fft(fnp.ones(4)).real.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.fft(jnp.ones(4)).real.tolist()
     [4.0, 0.0, 0.0, 0.0]
     """
     return _one("fft", FftType.FFT, a, n, axis, norm)
@@ -171,8 +171,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse transform of `n` points along one axis.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.ifft(fnp.ones(4)).real.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.ifft(jnp.ones(4)).real.tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
     return _one("ifft", FftType.IFFT, a, n, axis, norm)
@@ -185,8 +185,8 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises ArgumentError for complex a.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.rfft(fnp.ones(4)).real.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.rfft(jnp.ones(4)).real.tolist()
     [4.0, 0.0, 0.0]
     """
     return _one("rfft", FftType.RFFT, a, n, axis, norm)
@@ -195,8 +195,8 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real inverse of rfft, of `n` points: by default 2 (size - 1).
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.irfft(fnp.fft.rfft(fnp.ones(4))).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.irfft(jnp.fft.rfft(jnp.ones(4))).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
     return _one("irfft", FftType.IRFFT, a, n, axis, norm)
@@ -231,8 +231,8 @@ def fftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | Non
          norm: str | None = None) -> Array:
     """The transform over several axes (all by default) of `s` points.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.fftn(fnp.ones((2, 2))).real.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.fftn(jnp.ones((2, 2))).real.tolist()
     [[4.0, 0.0], [0.0, 0.0]]
     """
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
@@ -327,8 +327,8 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
             device: DeviceLike | None = None) -> Array:
     """The frequencies of the values of fft, in cycles per unit of the sample spacing `d`.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.fftfreq(4).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
     n = operator.index(n)
@@ -341,8 +341,8 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
              device: DeviceLike | None = None) -> Array:
     """The frequencies of the values of rfft, in cycles per unit of the sample spacing `d`.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.rfftfreq(4).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
     n = operator.index(n)
@@ -352,8 +352,8 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """x rolled so that frequency zero comes to the middle of each of `axes` (all by default).
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.fftshift(fnp.fft.fftfreq(4)).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.fftshift(jnp.fft.fftfreq(4)).tolist()
     [-0.5, -0.25, 0.0, 0.25]
     """
     x = operand("fft.fftshift", x)
@@ -364,8 +364,8 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of fftshift.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.fft.ifftshift(fnp.array([-1, 0, 1])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.fft.ifftshift(jnp.array([-1, 0, 1])).tolist()
     [0, 1, -1]
     """
     x = operand("fft.ifftshift", x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,20 @@ def test_the_questions_are_on_their_page():
     lines = (DOCS / "guide" / "questions.md").read_text().splitlines()
     asked = [line.removeprefix("## ") for line in lines if line.startswith("## ")]
     assert asked == list(QUESTIONS)
+
+
+def test_the_array_module_has_one_name():
+    """As in JAX: nobody who copies from two pages has to rename."""
+    root = DOCS.parent
+    texts = [*PAGES, *NOTEBOOKS.glob("*.ipynb"), *(root / "examples").glob("*.py"),
+             root / "README.md"]
+    sources = [path for folder in ("functrans", "primitives", "lowering")
+               for path in (root / folder).rglob("*.py")]
+    alias = re.compile(r"(?:(?:functrans|ft)\.numpy|functrans import numpy) as (?!jnp\b)")
+    assert [name for name in texts if alias.search(name.read_text())] == []
+    examples = re.compile(r"^ *(?:>>>|\.\.\.) .*", re.MULTILINE)
+    assert [path for path in sources
+            if any(map(alias.search, examples.findall(path.read_text())))] == []
 
 
 def test_what_is_not_linked_is_not_found():

@@ -191,6 +191,7 @@ ARRAYS: list[Case] = [
     ("ragged", ArgumentError, lambda: fnp.array([[1, 2], [3]]), ["inhomogeneous", "one shape"]),
     ("in itself", ArgumentError, lambda: fnp.array(CYCLE), ["64 deep", "contain itself"]),
     ("generator", NonArrayError, lambda: fnp.array(i for i in range(3)), ["list(x)"]),
+    ("text in a list", NonArrayError, lambda: fnp.array([1, [2.0, "a"]][1]), ["of type str"]),
     ("list", NonArrayError, lambda: fnp.sin([1.0]), ["sin", "a list", "asarray"]),
     ("None", NonArrayError, lambda: fnp.sin(None), ["sin", "None"]),
     ("negative size", ArgumentError, lambda: fnp.zeros((2, -3)), ["-3 is negative"]),

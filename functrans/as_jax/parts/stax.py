@@ -30,7 +30,7 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     """The layer of a function of each element, which has no parameters.
 
-    >>> init, apply = elementwise(fnp.square)
+    >>> init, apply = elementwise(jnp.square)
     >>> apply((), 3.0).item()
     9.0
     """

@@ -81,8 +81,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     a: Hermitian positive definite (..., n, n); where it is not, the result is NaN. Raises
     ShapeError when matrices are not square.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.cholesky(fnp.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
     x = matrices("cholesky", a, True)
@@ -111,8 +111,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, A
     "raw" for R with the reflectors of Q below it, transposed (..., n, m), and taus (..., k), which
     have no derivative: see functrans.lax.linalg.ormqr. Raises ArgumentError for any other mode.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.qr(fnp.ones((3, 2)), mode="r").shape
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.qr(jnp.ones((3, 2)), mode="r").shape
     (2, 2)
     """
     x = matrices("qr", a)
@@ -138,8 +138,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     a is replaced by (a + a*) / 2, or when not `symmetrize_input` the triangle UPLO is read.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.eigh(fnp.array([[3.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.eigh(jnp.array([[3.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
     [1.0, 3.0]
     """
     x = matrices("eigh", a, True)
@@ -150,8 +150,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices (..., n, n), increasing.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.eigvalsh(fnp.eye(2)).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.eigvalsh(jnp.eye(2)).tolist()
     [1.0, 1.0]
     """
     x = matrices("eigvalsh", a, True)
@@ -161,8 +161,8 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 def eig(a: ArrayLike) -> EigResult:
     """Complex eigenvalues and eigenvectors of unit norm of square matrices (..., n, n).
 
-    >>> import functrans.numpy as fnp
-    >>> w, v = fnp.linalg.eig(fnp.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> import functrans.numpy as jnp
+    >>> w, v = jnp.linalg.eig(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
     >>> sorted(w.real.tolist())
     [-1.0, 1.0]
     """
@@ -173,8 +173,8 @@ def eig(a: ArrayLike) -> EigResult:
 def eigvals(a: ArrayLike) -> Array:
     """The complex eigenvalues of square matrices (..., n, n), in no particular order.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.eigvals(fnp.eye(2)).real.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.eigvals(jnp.eye(2)).real.tolist()
     [1.0, 1.0]
     """
     return spectral.eig_p.bind(matrices("eigvals", a, True), vectors=False)[0]
@@ -200,8 +200,8 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     k = min(m, n) when not `full_matrices`. `hermitian` matrices go through eigh.
     `subset_by_index=(i, j)` keeps the singular values i to j - 1 and their vectors.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.svd(fnp.diag(fnp.array([1.0, 2.0]))).S.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.svd(jnp.diag(jnp.array([1.0, 2.0]))).S.tolist()
     [2.0, 1.0]
     """
     x = matrices("svd", a, hermitian)
@@ -235,8 +235,8 @@ def _hermitian_svd(x: Array, compute_uv: bool) -> Any:
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices (..., m, n), decreasing.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.svdvals(fnp.ones((2, 2))).shape
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.svdvals(jnp.ones((2, 2))).shape
     (2,)
     """
     return spectral.svd(matrices("svdvals", x), compute_uv=False)

@@ -94,8 +94,8 @@ def norm(x: ArrayLike, ord: int | str | float | None = None, axis: Axis = None,
     'nuc', and 1, -1, 2, -2, inf, -inf. Without ord and axis, the 2-norm of all elements. Raises
     ArgumentError for any other ord.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.norm(fnp.array([3.0, 4.0])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0])).tolist()
     5.0
     """
     (x,) = promote_dtypes_inexact("linalg.norm", x)
@@ -120,8 +120,8 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False,
                 ord: int | float = 2) -> Array:
     """A norm of the vectors along one or several axes, or of all elements.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.vector_norm(fnp.array([[3.0, -4.0]]), ord=1).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.vector_norm(jnp.array([[3.0, -4.0]]), ord=1).tolist()
     7.0
     """
     (x,) = promote_dtypes_inexact("linalg.vector_norm", x)
@@ -134,8 +134,8 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | str | flo
                 ) -> Array:
     """A norm of each matrix: (..., m, n) -> (...).
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.matrix_norm(fnp.eye(4)).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.matrix_norm(jnp.eye(4)).tolist()
     2.0
     """
     x = matrices("matrix_norm", x)
@@ -146,8 +146,8 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | str | flo
 def cond(x: ArrayLike, p: int | str | float | None = None) -> Array:
     """The condition number of each matrix: that of norm p, by default the 2-norm.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.cond(fnp.diag(fnp.array([4.0, 2.0]))).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.cond(jnp.diag(jnp.array([4.0, 2.0]))).tolist()
     2.0
     """
     x = matrices("cond", x, p not in (None, 2, -2))

@@ -23,8 +23,8 @@ __all__ = ["cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "m
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Every product of an element of one vector with one of the other: (m,), (n,) -> (m, n).
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.outer(fnp.array([1, 2]), fnp.array([3, 4])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
     a, b = operand("linalg.outer", x1), operand("linalg.outer", x2)
@@ -38,8 +38,8 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross product of vectors of size 3 along an axis.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.cross(fnp.array([1, 0, 0]), fnp.array([0, 1, 0])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])).tolist()
     [0, 0, 1]
     """
     a, b = operand("linalg.cross", x1), operand("linalg.cross", x2)
@@ -86,8 +86,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
     Raises ArgumentError when n is no Python int, ShapeError when matrices are not square.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.matrix_power(fnp.array([[1.0, 1.0], [0.0, 1.0]]), 5).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.matrix_power(jnp.array([[1.0, 1.0], [0.0, 1.0]]), 5).tolist()
     [[1.0, 5.0], [0.0, 1.0]]
     """
     if not isinstance(n, int) or isinstance(n, bool):
@@ -115,8 +115,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
     The first and the last may be vectors. Raises ArgumentError when there are fewer than two.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.multi_dot([fnp.ones((2, 3)), fnp.ones((3, 4)), fnp.ones(4)]).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)]).tolist()
     [12.0, 12.0]
     """
     xs = [operand("linalg.multi_dot", x) for x in arrays]

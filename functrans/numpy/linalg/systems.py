@@ -48,8 +48,8 @@ def det(a: ArrayLike) -> Array:
 
     Their first derivative is right for singular matrices too, up to n = 3 all derivatives are.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.det(fnp.array([[1.0, 2.0], [0.0, 3.0]])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [0.0, 3.0]])).tolist()
     3.0
     """
     return systems.det(matrices("det", a, True))
@@ -61,8 +61,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     The logarithm is -inf, with infinite or NaN derivatives, where a matrix is singular. `method` is
     "lu", the default, or "qr".
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.slogdet(-fnp.eye(3)).sign.tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.slogdet(-jnp.eye(3)).sign.tolist()
     -1.0
     """
     if method not in (None, "lu", "qr"):
@@ -87,8 +87,8 @@ def _slogdet_by_qr(x: Array) -> tuple[Array, Array]:
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices (..., n, n); infinite or NaN where one is singular.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.inv(fnp.array([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
     return systems.inv(matrices("inv", a, True))
@@ -100,8 +100,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Leading axes broadcast. Infinite or NaN where a is singular. Raises ShapeError when b has not as
     many rows as a.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.solve(fnp.array([[2.0, 0.0], [0.0, 4.0]]), fnp.ones(2)).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.ones(2)).tolist()
     [0.5, 0.25]
     """
     a, b = promote_dtypes_inexact("linalg.solve", a, b)
@@ -220,8 +220,8 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     Singular values up to `rtol` (or `rcond`) times the largest count as zero; by default
     10 max(m, n) eps. The derivative is that at constant rank. `hermitian` is only a hint.
 
-    >>> import functrans.numpy as fnp
-    >>> fnp.linalg.pinv(fnp.array([[2.0], [0.0]])).tolist()
+    >>> import functrans.numpy as jnp
+    >>> jnp.linalg.pinv(jnp.array([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """
     x = matrices("pinv", a)
@@ -239,8 +239,8 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     rtol is max(m, n) eps by default; arrays of less than two dimensions have rank 1 unless all
     zero.
 
-    >>> import functrans.numpy as fnp
-    >>> int(fnp.linalg.matrix_rank(fnp.ones((3, 3))))
+    >>> import functrans.numpy as jnp
+    >>> int(jnp.linalg.matrix_rank(jnp.ones((3, 3))))
     1
     """
     x = operand("linalg.matrix_rank", M)
@@ -267,8 +267,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     max(m, n) eps, count as zero. With `numpy_resid` residuals are empty where NumPy's are. The
     derivative is that at constant rank. Raises ShapeError when rows differ.
 
-    >>> import functrans.numpy as fnp
-    >>> x = fnp.linalg.lstsq(fnp.array([[1.0], [1.0]]), fnp.array([1.0, 3.0]))[0]
+    >>> import functrans.numpy as jnp
+    >>> x = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))[0]
     >>> round(float(x[0]), 4)
     2.0
     """

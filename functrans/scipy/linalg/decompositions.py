@@ -140,8 +140,8 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
     do not fit.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> c, r = ft.scipy.linalg.qr_multiply(2.0 * fnp.eye(2), fnp.array([1.0, 3.0]))
+    >>> jnp = ft.numpy
+    >>> c, r = ft.scipy.linalg.qr_multiply(2.0 * jnp.eye(2), jnp.array([1.0, 3.0]))
     >>> abs(c).tolist()
     [1.0, 3.0]
     """
@@ -386,8 +386,8 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     matrices have not equally many rows.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> a, b = fnp.array([[1.0], [0.0]]), fnp.array([[0.0], [1.0]])
+    >>> jnp = ft.numpy
+    >>> a, b = jnp.array([[1.0], [0.0]]), jnp.array([[0.0], [1.0]])
     >>> round(float(ft.scipy.linalg.subspace_angles(a, b)[0]), 4)
     1.5708
     """

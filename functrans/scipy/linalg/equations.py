@@ -24,8 +24,8 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, *, method: str = "
     do not fit, ArgumentError for an unknown method.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> ft.scipy.linalg.solve_sylvester(2.0 * fnp.eye(2), fnp.eye(2), 3.0 * fnp.eye(2)).tolist()
+    >>> jnp = ft.numpy
+    >>> ft.scipy.linalg.solve_sylvester(2.0 * jnp.eye(2), jnp.eye(2), 3.0 * jnp.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     if method not in ("schur", "eigen"):

@@ -220,8 +220,8 @@ def matmul_toeplitz(c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLi
     Raises ShapeError when x has not as many rows as the matrix has columns.
 
     >>> import functrans as ft
-    >>> fnp = ft.numpy
-    >>> ft.scipy.linalg.matmul_toeplitz(fnp.array([2.0, 1.0]), fnp.ones(2)).round(4).tolist()
+    >>> jnp = ft.numpy
+    >>> ft.scipy.linalg.matmul_toeplitz(jnp.array([2.0, 1.0]), jnp.ones(2)).round(4).tolist()
     [3.0, 3.0]
     """
     c, r = _pair(c_or_cr)
