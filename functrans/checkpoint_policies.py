@@ -122,14 +122,29 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keep the results of matrix products without batch dimensions, on their device."""
+    """Keep the results of matrix products without batch dimensions, on their device.
+
+    >>> offload = ft.checkpoint_policies.offload_dot_with_no_batch_dims
+    >>> policy = offload("device", "pinned_host")
+    >>> f = ft.checkpoint(lambda x: jnp.sin(x @ x).sum(), policy=policy)
+    >>> ft.grad(f)(jnp.zeros((1, 1))).tolist()
+    [[0.0]]
+    """
     return dots_with_no_batch_dims_saveable
 
 
 def save_and_offload_only_these_names(
         *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str],
         offload_src: str, offload_dst: str) -> Policy:
-    """Keep the values named by `checkpoint_name` with one of both lists, on their device."""
+    """Keep the values named by `checkpoint_name` with one of both lists, on their device.
+
+    >>> policy = ft.checkpoint_policies.save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=[], names_which_can_be_offloaded=["h"],
+    ...     offload_src="device", offload_dst="pinned_host")
+    >>> f = ft.checkpoint(lambda x: ft.checkpoint_name(jnp.exp(x), "h") ** 2, policy=policy)
+    >>> ft.grad(f)(0.0).item()
+    2.0
+    """
     return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
 
 

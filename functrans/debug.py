@@ -175,7 +175,14 @@ def visualize_array_sharding(x: Array) -> None:
 
 
 def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
-    """Print which devices have which part of an array of that shape."""
+    """Print which devices have which part of an array of that shape.
+
+    >>> mesh = ft.make_mesh((1,), ("x",))
+    >>> ft.debug.visualize_sharding((4,), ft.NamedSharding(mesh, ft.P("x")))
+    +-------+
+    | cpu:0 |
+    +-------+
+    """
     if not 1 <= len(shape) <= 2:
         raise ArgumentError(f"visualize_sharding: an array of shape {tuple(shape)}.",
                             why="arrays of one or two axes can be drawn.")

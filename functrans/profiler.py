@@ -72,6 +72,14 @@ def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = Fa
 
     Raises BackendError where a trace is being recorded, and ArgumentError for a link to Perfetto's
     page, which would have to be served.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> ft.profiler.start_trace(folder)
+    >>> _ = ft.jit(jnp.sin)(1.0)
+    >>> ft.profiler.stop_trace()
+    >>> len(list(folder.rglob("*.trace.json.gz")))
+    1
     """
     if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
         raise ArgumentError(f"start_trace: profiler_options is {shown(profiler_options)}.",
@@ -95,6 +103,10 @@ def stop_trace() -> None:
 
     TensorBoard looks for traces there; ui.perfetto.dev and chrome://tracing open the file. Raises
     BackendError where no trace is being recorded.
+
+    >>> import tempfile
+    >>> ft.profiler.start_trace(tempfile.mkdtemp())
+    >>> ft.profiler.stop_trace()
     """
     found = recorder()
     if found is None or _session.folder is None:
@@ -146,7 +158,11 @@ def _chrome_trace(found: Recorder) -> dict[str, Any]:
 
 
 class TraceAnnotation(ContextDecorator):
-    """Context manager and decorator: a span of a name in the trace that is recorded, if any."""
+    """Context manager and decorator: a span of a name in the trace that is recorded, if any.
+
+    >>> with ft.profiler.TraceAnnotation("load data"):
+    ...     data = jnp.ones(3)
+    """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self.name = name
@@ -168,7 +184,12 @@ class TraceAnnotation(ContextDecorator):
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A span that is a step of a training, by its number `step_num`."""
+    """A span that is a step of a training, by its number `step_num`.
+
+    >>> for step in range(2):
+    ...     with ft.profiler.StepTraceAnnotation("train", step_num=step):
+    ...         _ = ft.jit(jnp.cos)(1.0)
+    """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)
@@ -203,7 +224,14 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 def save_device_memory_profile(filename: str | os.PathLike[str],
                                backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file; raises ArgumentError for one of pprof's names."""
+    """Write `device_memory_profile` to a file; raises ArgumentError for one of pprof's names.
+
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "memory.json")
+    >>> ft.profiler.save_device_memory_profile(path)
+    >>> type(json.loads(path.read_text()))
+    <class 'list'>
+    """
     path = Path(filename)
     if path.name.endswith(PPROF):
         raise ArgumentError(f"save_device_memory_profile: {shown(path.name)} is a name of pprof's.",

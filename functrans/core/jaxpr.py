@@ -39,7 +39,12 @@ class Var:
 
 @final
 class Literal:
-    """A scalar constant written into an equation."""
+    """A scalar constant written into an equation.
+
+    >>> eqn = ft.make_jaxpr(lambda x: x * 2)(1.0).eqns[-1]
+    >>> [type(v).__name__ for v in eqn.invars], eqn.invars[1].val
+    (['Var', 'Literal'], np.float32(2.0))
+    """
 
     __slots__ = ("_operand", "aval", "value")
 
@@ -91,7 +96,12 @@ class Equation:
 
 @dataclass(frozen=True, eq=False)
 class Jaxpr:
-    """`{ lambda constvars ; invars. let eqns in outvars }`; compared by identity."""
+    """`{ lambda constvars ; invars. let eqns in outvars }`; compared by identity.
+
+    >>> jaxpr = ft.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
+    >>> [eqn.primitive.name for eqn in jaxpr.eqns]
+    ['sin', 'mul']
+    """
 
     constvars: tuple[Var, ...]
     invars: tuple[Var, ...]
@@ -170,7 +180,12 @@ class Jaxpr:
 
 @dataclass(frozen=True, eq=False)
 class ClosedJaxpr:
-    """A jaxpr together with the values of its constants."""
+    """A jaxpr together with the values of its constants.
+
+    >>> closed = ft.make_jaxpr(lambda x: x + jnp.arange(2.0))(1.0)
+    >>> type(closed).__name__, len(closed.consts)
+    ('ClosedJaxpr', 1)
+    """
 
     jaxpr: Jaxpr
     consts: tuple[Any, ...]
@@ -230,7 +245,12 @@ def subjaxprs(eqn: Equation) -> Iterator[Jaxpr]:
 
 
 def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
-    """The jaxprs among the parameters of an operation."""
+    """The jaxprs among the parameters of an operation.
+
+    >>> eqn = ft.make_jaxpr(ft.jit(jnp.sin))(1.0).eqns[0]
+    >>> len(list(ft.extend.core.jaxprs_in_params(eqn.params)))
+    1
+    """
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):

@@ -48,6 +48,10 @@ class Exported(Contents):
     first inputs of `jaxpr`. `sizes` has the bounds of every symbolic size, `constraints` what else
     holds of the sizes of every call. `kernels[target]` are the compiled kernels that came along;
     they run where `trusts_kernels` says so, on what they were compiled for.
+
+    >>> exported = ft.export.export(lambda x: x * 2)(jnp.ones(2))
+    >>> exported.in_avals, exported.call(jnp.ones(2)).tolist()
+    ((ShapedArray(f32[2]),), [2.0, 2.0])
     """
 
     trusts_kernels: bool

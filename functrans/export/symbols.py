@@ -228,5 +228,9 @@ def is_symbolic_dim(p: Any) -> TypeGuard[Dim]:
 
 
 def default_export_platform() -> str:
-    """`cpu` or `cuda`: the target for which programs are exported that name none."""
+    """`cpu` or `cuda`: the target for which programs are exported that name none.
+
+    >>> ft.export.default_export_platform() in ("cpu", "cuda")
+    True
+    """
     return "cuda" if current_device().platform == "gpu" else "cpu"

@@ -61,18 +61,33 @@ array_types: frozenset[type] = frozenset({
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The function from a program's arguments to the list of its results."""
+    """The function from a program's arguments to the list of its results.
+
+    >>> closed = ft.make_jaxpr(lambda x: (x + 1, x * 2))(1.0)
+    >>> [float(y) for y in ft.extend.core.jaxpr_as_fun(closed)(3.0)]
+    [4.0, 6.0]
+    """
     return functools.partial(eval_jaxpr, closed_jaxpr.jaxpr, closed_jaxpr.consts)
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The bodies of all operations of a program."""
+    """The bodies of all operations of a program.
+
+    >>> closed = ft.make_jaxpr(lambda x: ft.lax.cond(x > 0, jnp.sin, jnp.cos, x))(1.0)
+    >>> len(list(ft.extend.core.subjaxprs(closed.jaxpr)))
+    2
+    """
     for eqn in jaxpr.eqns:
         yield from bodies_of(eqn)
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """A function that makes a new variable of a type."""
+    """A function that makes a new variable of a type.
+
+    >>> new = ft.extend.core.gensym()
+    >>> new(ft.typeof(1.0)) is new(ft.typeof(1.0))
+    False
+    """
     return Var
 
 
@@ -84,7 +99,11 @@ def new_jaxpr_eqn(invars: Sequence[Atom], outvars: Sequence[Var], primitive: Any
 
 
 def mapped_aval(size: Size, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of one lane of a value that is mapped along an axis."""
+    """The type of one lane of a value that is mapped along an axis.
+
+    >>> ft.extend.core.mapped_aval(3, 0, ft.typeof(jnp.ones((3, 4))))
+    ShapedArray(f32[4])
+    """
     if axis is None:
         return aval
     return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1:]))
@@ -92,19 +111,31 @@ def mapped_aval(size: Size, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 def unmapped_aval(size: Size, axis: int | None, aval: ShapedArray,
                   explicit_mesh_axis: None = None) -> ShapedArray:
-    """The type of a value whose lanes along a new axis have a type."""
+    """The type of a value whose lanes along a new axis have a type.
+
+    >>> ft.extend.core.unmapped_aval(3, 0, ft.typeof(jnp.ones(4)))
+    ShapedArray(f32[3,4])
+    """
     if axis is None:
         return aval
     return aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> np.dtype[Any]:
-    """The dtype of tangents: float0 of what is not differentiated."""
+    """The dtype of tangents: float0 of what is not differentiated.
+
+    >>> ft.extend.core.primal_dtype_to_tangent_dtype(np.dtype("float32"))
+    dtype('float32')
+    """
     return tangent_aval(ShapedArray((), dtypes.as_dtype(primal_dtype))).dtype
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether a value is an array, a tracer or a number."""
+    """Whether a value is an array, a tracer or a number.
+
+    >>> ft.extend.core.valid_jaxtype(1.5), ft.extend.core.valid_jaxtype("text")
+    (True, False)
+    """
     try:
         to_array(x, "valid_jaxtype")
     except NonArrayError:
@@ -113,7 +144,11 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
-    """`force(val)` of a value that is known, or itself; else raises ConcretizationError."""
+    """`force(val)` of a value that is known, or itself; else raises ConcretizationError.
+
+    >>> ft.extend.core.concrete_or_error(int, 3, "n has to be known")
+    3
+    """
     if isinstance(val, Tracer):
         if val.concrete is None:
             raise ConcretizationError(f"the value of a {val.aval} is not known. {context}".strip(),
@@ -169,12 +204,26 @@ def _traces() -> Iterator[Trace]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether operations become a program, of `jit` or of another function that stages."""
+    """Whether operations become a program, of `jit` or of another function that stages.
+
+    >>> ask = ft.extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE
+    >>> seen = []
+    >>> _ = ft.jit(lambda x: seen.append(ask()) or x)(1.0)
+    >>> seen, ask()
+    ([True], False)
+    """
     return any(isinstance(t, StageTrace) for t in _traces())
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether operations are mapped by `vmap`."""
+    """Whether operations are mapped by `vmap`.
+
+    >>> ask = ft.extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE
+    >>> seen = []
+    >>> _ = ft.vmap(lambda x: seen.append(ask()) or x)(jnp.ones(2))
+    >>> seen, ask()
+    ([True], False)
+    """
     return any(isinstance(t, BatchTrace) for t in _traces())
 
 

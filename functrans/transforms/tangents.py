@@ -35,7 +35,13 @@ def instantiate_aval(tangent: Any, aval: ShapedArray) -> Any:
 
 @known_leaf
 class SymbolicZero:
-    """A (co)tangent known to be zero, as custom rules with `symbolic_zeros=True` see it."""
+    """A (co)tangent known to be zero, as custom rules with `symbolic_zeros=True` see it.
+
+    >>> from functrans.custom_derivatives import SymbolicZero
+    >>> zero = SymbolicZero(ft.typeof(jnp.ones(2)))
+    >>> zero.shape, zero.dtype
+    ((2,), dtype('float32'))
+    """
 
     __slots__ = ("aval",)
 

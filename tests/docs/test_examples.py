@@ -11,7 +11,7 @@ MODULES = [
     "functrans", "functrans.numpy", "functrans.numpy.linalg", "functrans.numpy.fft",
     "functrans.lax", "functrans.lax.linalg", "functrans.nn", "functrans.nn.initializers",
     "functrans.random", "functrans.tree", "functrans.tree_util", "functrans.optim",
-    "functrans.per_sample", "functrans.image", "functrans.custom_batching", "functrans.test_util",
+    "functrans.checkpoint_policies", "functrans.debug", "functrans.per_sample", "functrans.image", "functrans.custom_batching", "functrans.test_util",
     "functrans.sharding", "functrans.weights", "functrans.quantize", "functrans.mixed_precision",
     "functrans.experimental.sparse", "functrans.experimental.checkify",
     "functrans.experimental.ode", "functrans.custom_derivatives", "functrans.dlpack",

@@ -197,7 +197,12 @@ class Traced(Stage):
 
 
 class Lowered(Stage):
-    """A traced function before compilation; `shapes` are those of the arguments at hand."""
+    """A traced function before compilation; `shapes` are those of the arguments at hand.
+
+    >>> lowered = ft.jit(lambda x: x * 2).lower(jnp.ones(2))
+    >>> lowered.compile()(jnp.ones(2)).tolist()
+    [2.0, 2.0]
+    """
 
     def __init__(self, calls: Calls, program: TraceOutcome, in_tree: PyTreeDef, fixed: Any,
                  shapes: Sequence[Shape], backend: str) -> None:
@@ -313,7 +318,12 @@ def _no_dialect(what: str, dialect: str | None) -> ArgumentError:
 
 
 class Compiled(Stage):
-    """A program for arguments of one structure, shapes and dtypes."""
+    """A program for arguments of one structure, shapes and dtypes.
+
+    >>> compiled = ft.jit(lambda x: x * 2).lower(jnp.ones(2)).compile()
+    >>> compiled.memory_analysis().output_size_in_bytes
+    8
+    """
 
     def __init__(self, calls: Calls, program: TraceOutcome, in_tree: PyTreeDef,
                  fixed: Any) -> None:
