@@ -96,7 +96,8 @@ def shown(row: Mapping[str, Any], library: str) -> str:
     if unit == "MB" or "peak memory" in row["title"]:
         return f"{seconds:.3g} MB"
     if unit and library not in LIMITS:
-        return f"{row['amount'] / seconds / UNITS[unit]:.3g} {unit}"
+        rate = row["amount"] / seconds / UNITS[unit]
+        return f"{rate:,.0f} {unit}" if rate >= 1000 else f"{rate:.3g} {unit}"
     return duration(seconds)
 
 
@@ -202,6 +203,8 @@ SECTIONS = (
     Section("more-programs-h100-first", "23 more programs, one H100, measured first",
             "The same on a GPU.", programs),
     Section("cpu-amd-epyc", "Workloads, two cores of a CPU", "`benchmarks/cpu.py`.", timed),
+    Section("gemm-intel-xeon", "Products of bfloat16 and int8, a CPU with AMX",
+            "`benchmarks/gemm.py`.", timed),
     Section("gpu-h100", "Workloads, one H100", "`benchmarks/gpu.py`.", timed),
     Section("lanes-h100", "Programs over lanes, one H100",
             "`benchmarks/lanes.py --gpu`: `vmap` of a loop, beside CUDA written by hand.",
