@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 STATIC = HERE / "static"
 # The cell of each notebook whose picture shows best what it is about.
 THUMBNAILS = {
-    "01_transforms": 21, "02_per_sample_gradients": 14, "03_gpu": 16, "04_from_jaxpr_to_kernel": 11,
+    "01_transforms": 21, "02_per_sample_gradients": 14, "03_gpu": 18, "04_from_jaxpr_to_kernel": 11,
     "05_shapes_and_cost": 19, "06_numpy_code_unchanged": 7, "07_research_recipes": 17,
 }
 WIDTH, HEIGHT = 400, 132
