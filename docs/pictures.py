@@ -29,8 +29,8 @@ THUMBNAILS = {
     "05_shapes_and_cost": 19, "06_numpy_code_unchanged": 7, "07_research_recipes": 17,
 }
 WIDTH, HEIGHT = 400, 132
-GROUNDS = {"light": ("#ffffff", "#1f2328"), "dark": ("#0d1117", "#e6edf3")}
-SHOWN = 1120, 640
+SCHEMES = {"light": 1, "dark": 0}  # as Chromium numbers them
+SHOWN = 1120, 600
 
 
 def loss(w, x, y):
@@ -54,40 +54,34 @@ def thumbnail(notebook: str, cell: int) -> Image.Image:
     return ground.quantize(128, dither=Image.Dither.NONE)
 
 
-def explanation() -> str:
-    """The page of `ft.explain`, with what was never made and the memory unfolded."""
+def explained():
+    """What `ft.explain` says of a small program."""
     f32 = lambda *shape: ft.ShapeDtypeStruct(shape, "float32")
-    explained = ft.explain(norms, f32(784, 128), f32(256, 784), f32(256, 128), target="cpu")
-    html = explained._repr_html_()
-    for section in ("Per-sample", "Memory"):
-        title = f"<summary><h4>{section}"
-        html = html.replace(f"<details>{title}", f"<details open>{title}")
-    return html
+    return ft.explain(norms, f32(784, 128), f32(256, 784), f32(256, 128), target="cpu")
 
 
-def photograph(page: str, path: Path, ground: str, ink: str) -> None:
+def photograph(source: Path, path: Path, scheme: int) -> None:
     """A picture of a page in Chromium, at twice the resolution."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         raise SystemExit("The picture of ft.explain needs Chromium: apt-get install chromium")
-    with tempfile.TemporaryDirectory() as folder:
-        source, shot = Path(folder, "page.html"), Path(folder, "page.png")
-        style = f"margin:14px;background:{ground};color:{ink}"
-        source.write_text(f'<meta charset="utf-8"><body style="{style}">{page}')
-        subprocess.run([chromium, "--headless", "--no-sandbox", "--hide-scrollbars",
-                        "--force-device-scale-factor=2", f"--screenshot={shot}",
-                        "--window-size={},{}".format(*SHOWN), source.as_uri()],
-                       check=True, capture_output=True)
-        picture = Image.open(shot).convert("RGB")
-        picture.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+    subprocess.run([chromium, "--headless", "--no-sandbox", "--hide-scrollbars",
+                    "--force-device-scale-factor=2", f"--screenshot={path}",
+                    f"--blink-settings=preferredColorScheme={scheme}",
+                    "--window-size={},{}".format(*SHOWN), source.as_uri()],
+                   check=True, capture_output=True)
+    picture = Image.open(path).convert("RGB")
+    picture.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> None:
     for notebook, cell in THUMBNAILS.items():
         thumbnail(notebook, cell).save(STATIC / f"{notebook}.png", optimize=True)
-    page = explanation()
-    for theme, (ground, ink) in GROUNDS.items():
-        photograph(page, STATIC / f"explain-{theme}.png", ground, ink)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "page.html")
+        explained().save(page)
+        for theme, scheme in SCHEMES.items():
+            photograph(page, STATIC / f"explain-{theme}.png", scheme)
 
 
 if __name__ == "__main__":
