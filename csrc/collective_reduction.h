@@ -1,7 +1,7 @@
 // Reductions of the buffers of several members, by operation and dtype.
 #pragma once
 
-#include "rendezvous.h"
+#include "meeting.h"
 
 #include <cstdint>
 
@@ -11,9 +11,9 @@ namespace functrans {
 // `count`, always in this order, so that all members get the same bits.
 using Reduce = void (*)(const void* const*, int, std::int64_t, std::int64_t, void*);
 
-Reduce reduce_of(Rendezvous::Op op, Rendezvous::Type type);
+Reduce reduce_of(Meeting::Op op, Meeting::Type type);
 
 // Bytes of an element.
-std::int64_t element_size(Rendezvous::Type type);
+std::int64_t element_size(Meeting::Type type);
 
 }  // namespace functrans

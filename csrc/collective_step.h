@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common.h"
-#include "rendezvous.h"
+#include "meeting.h"
 
 #include <cstddef>
 #include <vector>
@@ -19,7 +19,7 @@ Communicator* communicator_of(PyObject* object);
 // A group of the rank that a thread runs, by the number that programs know it by.
 struct Group {
   std::int64_t key;
-  Rendezvous* meeting;  // null where Python connects the members
+  Meeting* meeting;  // null where Python connects the members
   int member;
   int size;
   cuda::Communicator* communicator = nullptr;  // of a GPU, by NCCL

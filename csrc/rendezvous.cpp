@@ -43,6 +43,8 @@ int cpus() {
 
 }  // namespace
 
+bool Rendezvous::barrier(int) { return barrier(); }
+
 bool Rendezvous::barrier() {
   // The round first: who breaks up after that begins a new one.
   const std::uint32_t round = round_.load();
@@ -111,7 +113,7 @@ bool Rendezvous::all_to_all(int member, const void* in, i64 bytes, void* out) {
   return barrier();
 }
 
-bool Rendezvous::permute(int member, const void* in, i64 bytes, void* out, int source) {
+bool Rendezvous::permute(int member, const void* in, i64 bytes, void* out, int source, int) {
   slots_[member].in = in;
   if (!barrier()) return false;
   if (source < 0) {

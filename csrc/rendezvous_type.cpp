@@ -1,36 +1,11 @@
-// The meeting as a class of Python, and the groups of a rank as Python gives them to its thread.
-#include "collective_reduction.h"
-#include "collective_step.h"
+// The meeting of threads as a class of Python.
+#include "meeting_type.h"
 #include "rendezvous.h"
 
 #include <new>
-#include <vector>
 
 namespace functrans {
 namespace {
-
-using i64 = std::int64_t;
-
-PyObject* rendezvous_type = nullptr;
-
-struct GroupTable {
-  std::vector<Group> groups;
-  std::vector<PyObject*> held;
-};
-
-void free_table(PyObject* capsule) {
-  auto* table = static_cast<GroupTable*>(PyCapsule_GetPointer(capsule, nullptr));
-  for (PyObject* one : table->held) Py_DECREF(one);
-  delete table;
-}
-
-struct RendezvousObject {
-  PyObject_HEAD Rendezvous* meeting;
-};
-
-Rendezvous& meeting_of(PyObject* self) {
-  return *reinterpret_cast<RendezvousObject*>(self)->meeting;
-}
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   int members = 0;
@@ -40,224 +15,27 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
                  Rendezvous::kMostMembers, members);
     return nullptr;
   }
-  PyObject* self = type->tp_alloc(type, 0);
-  if (self == nullptr) return nullptr;
-  auto* object = reinterpret_cast<RendezvousObject*>(self);
-  object->meeting = new (std::nothrow) Rendezvous(members);
-  if (object->meeting == nullptr) {
-    Py_DECREF(self);
-    return PyErr_NoMemory();
-  }
-  return self;
+  return new_meeting(type, new (std::nothrow) Rendezvous(members));
 }
 
-void dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<RendezvousObject*>(self)->meeting;
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-struct Buffers {
-  int member = 0;
-  PyArrayObject *in = nullptr, *out = nullptr;
-  int first = 0, second = 0;  // what else a call says
-
-  // `factor`: how often the smaller of the two goes into the other, 0 where sizes are equal.
-  bool parse(PyObject* self, PyObject* args, const char* format) {
-    PyObject *in_object, *out_object;
-    if (!PyArg_ParseTuple(args, format, &member, &in_object, &out_object, &first, &second)) {
-      return false;
-    }
-    if (!PyArray_CheckExact(in_object) || !PyArray_CheckExact(out_object)) {
-      PyErr_SetString(PyExc_TypeError, "a collective takes ndarrays");
-      return false;
-    }
-    in = reinterpret_cast<PyArrayObject*>(in_object);
-    out = reinterpret_cast<PyArrayObject*>(out_object);
-    if (!PyArray_ISCARRAY_RO(in) || !PyArray_ISCARRAY(out)) {
-      PyErr_SetString(PyExc_ValueError, "a collective takes contiguous arrays");
-      return false;
-    }
-    if (member < 0 || member >= meeting_of(self).members()) {
-      PyErr_Format(PyExc_ValueError, "a group of %d has no member %d",
-                   meeting_of(self).members(), member);
-      return false;
-    }
-    return true;
-  }
-  bool has_sizes(i64 in_parts, i64 out_parts) const {
-    if (PyArray_NBYTES(in) * out_parts == PyArray_NBYTES(out) * in_parts) return true;
-    PyErr_Format(PyExc_ValueError, "a collective of %zd bytes has a result of %zd",
-                 static_cast<Py_ssize_t>(PyArray_NBYTES(in)),
-                 static_cast<Py_ssize_t>(PyArray_NBYTES(out)));
-    return false;
-  }
-  bool has_type(i64& count) const {
-    if (first < 0 || first > Rendezvous::kProduct || second < 0 || second >= Rendezvous::kTypes ||
-        element_size(static_cast<Rendezvous::Type>(second)) != PyArray_ITEMSIZE(out)) {
-      PyErr_Format(PyExc_ValueError, "no reduction %d of the dtype %d", first, second);
-      return false;
-    }
-    count = PyArray_SIZE(out);
-    return true;
-  }
-};
-
-// True, or False where the meeting was broken up.
-template <typename Run>
-PyObject* meet(Run run) {
-  bool whole;
-  Py_BEGIN_ALLOW_THREADS
-  whole = run();
-  Py_END_ALLOW_THREADS
-  return PyBool_FromLong(whole);
-}
-
-PyObject* py_barrier(PyObject* self, PyObject*) {
-  return meet([&] { return meeting_of(self).barrier(); });
-}
-
-PyObject* py_all_gather(PyObject* self, PyObject* args) {
-  Buffers b;
-  Rendezvous& r = meeting_of(self);
-  if (!b.parse(self, args, "iOO") || !b.has_sizes(1, r.members())) return nullptr;
-  const void* in = PyArray_DATA(b.in);
-  void* out = PyArray_DATA(b.out);
-  const i64 bytes = PyArray_NBYTES(b.in);
-  return meet([&] { return r.all_gather(b.member, in, bytes, out); });
-}
-
-PyObject* py_all_to_all(PyObject* self, PyObject* args) {
-  Buffers b;
-  Rendezvous& r = meeting_of(self);
-  if (!b.parse(self, args, "iOO") || !b.has_sizes(1, 1)) return nullptr;
-  const void* in = PyArray_DATA(b.in);
-  void* out = PyArray_DATA(b.out);
-  const i64 bytes = PyArray_NBYTES(b.in) / r.members();
-  return meet([&] { return r.all_to_all(b.member, in, bytes, out); });
-}
-
-PyObject* py_permute(PyObject* self, PyObject* args) {
-  Buffers b;
-  Rendezvous& r = meeting_of(self);
-  if (!b.parse(self, args, "iOOi") || !b.has_sizes(1, 1)) return nullptr;
-  if (b.first < -1 || b.first >= r.members()) {
-    PyErr_Format(PyExc_ValueError, "a group of %d has no member %d", r.members(), b.first);
-    return nullptr;
-  }
-  const void* in = PyArray_DATA(b.in);
-  void* out = PyArray_DATA(b.out);
-  const i64 bytes = PyArray_NBYTES(b.in);
-  return meet([&] { return r.permute(b.member, in, bytes, out, b.first); });
-}
-
-PyObject* py_all_reduce(PyObject* self, PyObject* args) {
-  Buffers b;
-  i64 count;
-  Rendezvous& r = meeting_of(self);
-  if (!b.parse(self, args, "iOOii") || !b.has_sizes(1, 1) || !b.has_type(count)) return nullptr;
-  const void* in = PyArray_DATA(b.in);
-  void* out = PyArray_DATA(b.out);
-  return meet([&] {
-    return r.all_reduce(b.member, in, count, out, static_cast<Rendezvous::Op>(b.first),
-                        static_cast<Rendezvous::Type>(b.second));
-  });
-}
-
-PyObject* py_reduce_scatter(PyObject* self, PyObject* args) {
-  Buffers b;
-  i64 count;
-  Rendezvous& r = meeting_of(self);
-  if (!b.parse(self, args, "iOOii") || !b.has_sizes(r.members(), 1) || !b.has_type(count)) {
-    return nullptr;
-  }
-  const void* in = PyArray_DATA(b.in);
-  void* out = PyArray_DATA(b.out);
-  return meet([&] {
-    return r.reduce_scatter(b.member, in, count, out, static_cast<Rendezvous::Op>(b.first),
-                            static_cast<Rendezvous::Type>(b.second));
-  });
-}
+Rendezvous& rendezvous_of(PyObject* self) { return static_cast<Rendezvous&>(meeting_of(self)); }
 
 PyObject* py_leave(PyObject* self, PyObject*) {
-  meeting_of(self).leave();
+  rendezvous_of(self).leave();
   Py_RETURN_NONE;
 }
 
 PyObject* py_break_up(PyObject* self, PyObject*) {
-  meeting_of(self).break_up();
+  rendezvous_of(self).break_up();
   Py_RETURN_NONE;
 }
 
 PyObject* py_reset(PyObject* self, PyObject*) {
-  meeting_of(self).reset();
+  rendezvous_of(self).reset();
   Py_RETURN_NONE;
 }
-
-// group_table([(key, Rendezvous, NcclCommunicator or None, member, size), ...]): for set_groups.
-PyObject* group_table(PyObject*, PyObject* list) {
-  Ref items(PySequence_Fast(list, "group_table takes a sequence"));
-  if (!items) return nullptr;
-  auto* table = new (std::nothrow) GroupTable();
-  if (table == nullptr) return PyErr_NoMemory();
-  PyObject* capsule = PyCapsule_New(table, nullptr, free_table);
-  if (capsule == nullptr) {
-    delete table;
-    return nullptr;
-  }
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(items.get()); ++k) {
-    long long key;
-    PyObject* meeting;
-    int member, size;
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items.get(), k), "LOii", &key, &meeting,
-                          &member, &size)) {
-      Py_DECREF(capsule);
-      return nullptr;
-    }
-    const bool own = Py_TYPE(meeting) == reinterpret_cast<PyTypeObject*>(rendezvous_type);
-    if (own && (member < 0 || member >= meeting_of(meeting).members())) {
-      PyErr_Format(PyExc_ValueError, "a group of %d has no member %d",
-                   meeting_of(meeting).members(), member);
-      Py_DECREF(capsule);
-      return nullptr;
-    }
-    cuda::Communicator* const communicator = cuda::communicator_of(meeting);
-    if (own || communicator != nullptr) table->held.push_back(Py_NewRef(meeting));
-    table->groups.push_back(
-        Group{key, own ? &meeting_of(meeting) : nullptr, member, size, communicator});
-  }
-  return capsule;
-}
-
-// set_groups(table or None, python, broken): of the rank that this thread runs from now on.
-PyObject* set_groups(PyObject*, PyObject* args) {
-  PyObject *table, *python, *broken;
-  if (!PyArg_ParseTuple(args, "OOO:set_groups", &table, &python, &broken)) return nullptr;
-  if (table == Py_None) {
-    set_groups_of_thread(Groups());
-    Py_RETURN_NONE;
-  }
-  const std::vector<Group>* const found = groups_in(table);
-  if (found == nullptr) return nullptr;
-  set_groups_of_thread(Groups{found->data(), found->size(), python, broken});
-  Py_RETURN_NONE;
-}
-
-PyMethodDef functions[] = {
-    {"group_table", group_table, METH_O,
-     "group_table([(key, Rendezvous, NcclCommunicator or None, member, size)]): those of a rank."},
-    {"set_groups", set_groups, METH_VARARGS,
-     "set_groups(table, python, broken): those of the rank that this thread runs; None for none."},
-    {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef methods[] = {
-    {"barrier", py_barrier, METH_NOARGS, "barrier(): once all members are here."},
-    {"all_gather", py_all_gather, METH_VARARGS, "all_gather(member, x, out)"},
-    {"all_to_all", py_all_to_all, METH_VARARGS, "all_to_all(member, x, out)"},
-    {"permute", py_permute, METH_VARARGS, "permute(member, x, out, source): -1 for zeros"},
-    {"all_reduce", py_all_reduce, METH_VARARGS, "all_reduce(member, x, out, op, type)"},
-    {"reduce_scatter", py_reduce_scatter, METH_VARARGS, "reduce_scatter(member, x, out, op, type)"},
     {"leave", py_leave, METH_NOARGS, "leave(): a member comes no more."},
     {"break_up", py_break_up, METH_NOARGS, "break_up(): all members get False."},
     {"reset", py_reset, METH_NOARGS, "reset(): begin anew, while nobody is here."},
@@ -265,24 +43,14 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-const std::vector<Group>* groups_in(PyObject* capsule) {
-  auto* table = static_cast<GroupTable*>(PyCapsule_GetPointer(capsule, nullptr));
-  return table == nullptr ? nullptr : &table->groups;
-}
-
 bool init_rendezvous(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.Rendezvous", sizeof(RendezvousObject), 0,
+  PyType_Spec spec = {"functrans._runtime.Rendezvous", sizeof(MeetingObject), 0,
                       Py_TPFLAGS_DEFAULT, slots};
-  const Ref type(PyType_FromSpec(&spec));
-  if (!type) return false;
-  rendezvous_type = Py_NewRef(type.get());
-  register_collective();
-  return PyModule_AddFunctions(module, functions) == 0 &&
-         PyModule_AddObjectRef(module, "Rendezvous", type.get()) == 0;
+  const Ref type(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(meeting_type)));
+  return type && PyModule_AddObjectRef(module, "Rendezvous", type.get()) == 0;
 }
 
 }  // namespace functrans

@@ -14,6 +14,7 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
+from functrans.core.cuda import SHARDED
 from functrans.core.errors import ArgumentError, DonatedArrayError, KeyTypeError
 from functrans.core.sharding import Sharding
 from functrans.core.shards import Shard, sharding_of, shards_everywhere, shards_here
@@ -146,11 +147,18 @@ def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return x
 
 
+def _is_elsewhere(x: Any) -> bool:
+    """Whether parts of an array are in other processes alone."""
+    return x._place == SHARDED and not (x.is_fully_addressable or x.is_fully_replicated)
+
+
 def array_repr(x: Any) -> str:
     """`Array([1., 2.], dtype=float32)`."""
     dtype = f"dtype={x.dtype.name}{', weak_type=True' if x.weak_type else ''})"
     if x._donated:
         return f"Array(<donated>, shape={x.shape}, {dtype}"
+    if _is_elsewhere(x):
+        return f"Array(shape={x.shape}, sharding={x.sharding!r}, {dtype}"
     if x.size == 0:
         return f"Array([], {'' if x.shape == (0,) else f'shape={x.shape}, '}{dtype}"
     if x.dtype in dtypes.KEY_DTYPES:
@@ -169,6 +177,8 @@ def array_repr(x: Any) -> str:
 
 def array_str(x: Any) -> str:
     """The numbers alone, as NumPy prints them."""
+    if _is_elsewhere(x):
+        return array_repr(x)
     return str(_number_format(x._np))
 
 
@@ -183,7 +193,8 @@ def array_format(x: Any, spec: str) -> str:
 def array_html(x: Any) -> str:
     """A small matrix or vector as a table, anything else as text."""
     text = f"{dtypes.short_name(x.dtype)}[{','.join(map(str, x.shape))}]"
-    if x.ndim not in (1, 2) or x.shape[-1] > _HTML_COLUMNS or x.shape[0] > _HTML_ROWS or not x.size:
+    if _is_elsewhere(x) or x.ndim not in (1, 2) or x.shape[-1] > _HTML_COLUMNS \
+            or x.shape[0] > _HTML_ROWS or not x.size:
         return f"<pre>{html.escape(repr(x))}</pre>"
     values = _number_format(np.atleast_2d(x._np))
     cell = '<td style="text-align:right;font-variant-numeric:tabular-nums">'

@@ -4,12 +4,17 @@ that the CUDA driver offers."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from functrans import _runtime
 from functrans.core import config
-from functrans.core.communicator import this_process
+from functrans.core.communicator import (
+    devices_of_processes,
+    on_processes,
+    processes,
+    this_process,
+)
 from functrans.core.cpu_devices import cpu_device_count
 from functrans.core.cuda import PUT_ON_CPU, has_triton
 from functrans.core.errors import BackendError
@@ -21,7 +26,9 @@ __all__ = ["CPU", "Device", "current_device", "default_device", "device_at", "de
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A place for arrays, such as `cpu:0` or `gpu:0`.
+    """A place for arrays, such as `cpu:0` or `gpu:0`; of process 3 of several, `gpu:0@3`.
+
+    `id` counts the devices of a platform within a process.
 
     >>> ft.devices("cpu")[0].platform
     'cpu'
@@ -29,7 +36,7 @@ class Device:
 
     platform: str
     id: int = 0
-    process_index: int = 0
+    process_index: int = field(default_factory=this_process)
 
     @property
     def is_local(self) -> bool:
@@ -77,10 +84,13 @@ class Device:
             _runtime.cuda_synchronize(self.id)
 
     def __repr__(self) -> str:
-        return f"{self.platform}:{self.id}"
+        process = f"@{self.process_index}" if processes() > 1 else ""
+        return f"{self.platform}:{self.id}{process}"
 
 
 CPU = Device("cpu")
+# it is that of this process, also once processes have numbers, which is before arrays are made
+on_processes(lambda index: object.__setattr__(CPU, "process_index", index))
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -93,12 +103,22 @@ def devices(backend: str | None = None) -> list[Device]:
     [cpu:0]
     """
     if backend is None:
-        return [*_cpus(), *_gpus()]
+        return [*devices("cpu"), *_everywhere("gpu")]
     if backend == "cpu":
-        return _cpus()
-    if backend in ("gpu", "cuda") and _gpus():
-        return list(_gpus())
+        return _everywhere("cpu")
+    if backend in ("gpu", "cuda") and (found := _everywhere("gpu")):
+        return found
     raise _no_device(backend)
+
+
+def _everywhere(platform: str) -> list[Device]:
+    """The devices of all processes, in the order of the processes."""
+    here = _cpus() if platform == "cpu" else _gpus()
+    found: list[Device] = []
+    for process, have in enumerate(devices_of_processes()):
+        ids = range(have.cpus) if platform == "cpu" else have.gpus
+        found += here if process == this_process() else [Device(platform, i, process) for i in ids]
+    return found if processes() > 1 else here
 
 
 def find_device(device: Any) -> Device:
@@ -107,16 +127,19 @@ def find_device(device: Any) -> Device:
         return current_device()
     if device == CPU or device in ("cpu", "cpu:0"):
         return CPU
-    name = repr(device) if isinstance(device, Device) else device
-    if isinstance(device, Device) and device in _cpus():
-        return device
-    if isinstance(name, str):
+    if isinstance(device, Device):
+        if device in _cpus() or (device.platform == "gpu" and device in _gpus()):
+            return device
+    elif isinstance(device, str):
+        name, _, process = device.partition("@")
+        if process and process != str(this_process()):
+            raise _no_device(device)
         for cpu in _cpus():
-            if repr(cpu) == name:
+            if name == f"cpu:{cpu.id}":
                 return cpu
         platform, _, number = name.partition(":")
         for gpu in _gpus() if platform in ("gpu", "cuda") else ():
-            if str(gpu.id) == (number or "0"):
+            if not number or str(gpu.id) == number:
                 return gpu
     raise _no_device(device)
 
@@ -165,7 +188,11 @@ def _cpus() -> list[Device]:
 
 
 def _gpus() -> list[Device]:
-    return [Device("gpu", i) for i in range(len(_gpu_info()))] if _runtime.cuda_open() else []
+    if not _runtime.cuda_open():
+        return []
+    have = devices_of_processes()
+    ids = have[this_process()].gpus if have else range(len(_gpu_info()))
+    return [Device("gpu", i) for i in ids]
 
 
 def _gpu_info() -> list[tuple[str, int, int, int, int, int]]:
@@ -173,7 +200,7 @@ def _gpu_info() -> list[tuple[str, int, int, int, int, int]]:
 
 
 def _no_device(name: Any) -> BackendError:
-    why = "the devices are " + ", ".join(map(repr, devices())) + "."
+    why = "the devices are " + ", ".join(map(repr, [*_cpus(), *_gpus()])) + "."
     asked = repr(name) if isinstance(name, Device) else str(name)
     if asked.partition(":")[0] in ("gpu", "cuda"):
         if reason := _runtime.cuda_error():

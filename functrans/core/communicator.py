@@ -11,6 +11,7 @@ import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,12 +28,15 @@ __all__ = [
     "Engine",
     "Group",
     "MeshMember",
+    "ProcessDevices",
     "ReduceOp",
     "acting_as",
     "acting_member",
     "current_member",
+    "devices_of_processes",
     "group_here",
     "key_of",
+    "on_processes",
     "processes",
     "set_processes",
     "this_process",
@@ -45,7 +49,7 @@ _NAMES: Final[tuple[Any, ...]] = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     dtypes.bfloat16, "float32", "float64", "complex64", "complex128")
 TYPES: Final[dict[Any, int]] = {np.dtype(name): k for k, name in enumerate(_NAMES)}
-"""The numbers of reductions and dtypes in csrc/rendezvous.h."""
+"""The numbers of reductions and dtypes in csrc/meeting.h."""
 
 
 def key_of(axes: tuple[str, ...]) -> int:
@@ -118,7 +122,7 @@ class MeshMember(ABC):
 
 
     def step_group(self, axes: tuple[str, ...]) -> tuple[Any, int, int]:
-        """How steps of compiled programs reach a group: a Rendezvous or None, place and size.
+        """How steps of compiled programs reach a group: a Meeting or None, place and size.
 
         Where it is None they call the methods of the group.
         """
@@ -147,6 +151,13 @@ class Connection(ABC):
         `axes` are those of the groups that the programs know by number.
         """
         return None
+
+    def for_program(self, text: str) -> Connection:
+        """The connection for the runs of one program with collectives; its first line names it.
+
+        An engine of several processes makes sure that all of them run the same one.
+        """
+        return self
 
 
 class Engine(ABC):
@@ -207,7 +218,17 @@ def group_here(axes: tuple[Any, ...], what: str) -> Group:
 
 # --- processes
 
+@dataclass(frozen=True)
+class ProcessDevices:
+    """What devices a process has: how many the CPU stands for, and the driver's numbers of GPUs."""
+
+    cpus: int
+    gpus: tuple[int, ...]
+
+
 _process: Final = [0, 1]
+_devices: Final[list[ProcessDevices]] = []
+_listeners: Final[list[Callable[[int], None]]] = []
 
 
 def this_process() -> int:
@@ -220,6 +241,22 @@ def processes() -> int:
     return _process[1]
 
 
-def set_processes(index: int, count: int) -> None:
-    """Say which one of several processes this is: an engine that connects processes does."""
+def devices_of_processes() -> Sequence[ProcessDevices]:
+    """The devices of each process; empty where there is one process."""
+    return _devices
+
+
+def set_processes(index: int, count: int, devices: Sequence[ProcessDevices] = ()) -> None:
+    """Say which one of several processes this is, and what devices each of them has.
+
+    An engine that connects processes does, before arrays are made.
+    """
     _process[:] = [index, count]
+    _devices[:] = devices
+    for listener in _listeners:
+        listener(index)
+
+
+def on_processes(listener: Callable[[int], None]) -> None:
+    """Call a function with the number of this process whenever it is said."""
+    _listeners.append(listener)

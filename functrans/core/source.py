@@ -27,13 +27,19 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 # In a wheel all is below functrans/; in an editable install two packages lie beside it.
 _BESIDE = [] if (_PACKAGE / "primitives").is_dir() else ["primitives", "lowering"]
 _LIBRARIES = [np, optree]  # which call back into the package
-_runtime.set_internal_prefixes([
+_INTERNAL = (
     GENERATED, f"{_PACKAGE}/", *(f"{_PACKAGE.parent / name}/" for name in _BESIDE),
-    *(f"{Path(str(library.__file__)).parent}/" for library in _LIBRARIES)])
+    *(f"{Path(str(library.__file__)).parent}/" for library in _LIBRARIES))
+_runtime.set_internal_prefixes(_INTERNAL)
 
 _MAX_LINES = 4
 _new = tuple.__new__
 _user_frames = _runtime.user_frames
+
+
+def is_internal(filename: str) -> bool:
+    """Whether code of that file is the package's, or of a library that calls back into it."""
+    return filename.startswith(_INTERNAL)
 
 
 class Source(NamedTuple):

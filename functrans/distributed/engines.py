@@ -10,10 +10,12 @@ from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
 from functrans.distributed.gpus import NcclEngine
 from functrans.distributed.local import ThreadsEngine
+from functrans.distributed.mpi import MpiEngine
 
 __all__ = ["engine_for", "register_engine"]
 
-_engines: Final[list[Engine]] = [ThreadsEngine(), NcclEngine()]
+_engines: Final[list[Engine]] = [ThreadsEngine(), NcclEngine(), MpiEngine()]
+
 
 
 def register_engine(engine: Engine) -> None:

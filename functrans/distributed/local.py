@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from functrans._runtime import Rendezvous
+from functrans._runtime import Meeting, Rendezvous
 from functrans.core import dtypes
 from functrans.core.communicator import (
     OPS,
@@ -25,14 +25,14 @@ from functrans.core.communicator import (
 from functrans.core.mesh import Mesh
 from functrans.distributed.crews import Crew, run_on_crew
 
-__all__ = ["ThreadsEngine"]
+__all__ = ["MeetingGroup", "ThreadsEngine"]
 
 R = TypeVar("R")
 
-class ThreadsGroup(Group):
-    """A member of a group of threads, which meet in the runtime."""
+class MeetingGroup(Group):
+    """A member of a group that meets in the runtime."""
 
-    def __init__(self, meeting: Rendezvous, index: int, size: int) -> None:
+    def __init__(self, meeting: Meeting, index: int, size: int) -> None:
         self.meeting = meeting
         self.index = index
         self.size = size
@@ -53,13 +53,14 @@ class ThreadsGroup(Group):
 
     def permute(self, x: Any, out: Any, pairs: Sequence[tuple[int, int]]) -> None:
         source = next((s for s, d in pairs if d == self.index), -1)
-        _whole(self.meeting.permute(self.index, _plain(x), out, source))
+        destination = next((d for s, d in pairs if s == self.index), -1)
+        _whole(self.meeting.permute(self.index, _plain(x), out, source, destination))
 
     def broadcast(self, x: Any, out: Any, source: int) -> None:
-        _whole(self.meeting.permute(self.index, _plain(x), out, source))
+        _whole(self.meeting.broadcast(self.index, _plain(x), out, source))
 
     def barrier(self) -> None:
-        _whole(self.meeting.barrier())
+        _whole(self.meeting.barrier(self.index))
 
 
 def _plain(x: Any) -> np.ndarray[Any, Any]:
@@ -88,7 +89,7 @@ class ThreadsMember(MeshMember):
         self.mesh = mesh
         self.rank = rank
         self._crew = crew
-        self._groups: dict[tuple[str, ...], ThreadsGroup] = {}
+        self._groups: dict[tuple[str, ...], MeetingGroup] = {}
 
     def group(self, axes: tuple[str, ...]) -> Group:
         return self._member_of(axes)
@@ -97,11 +98,11 @@ class ThreadsMember(MeshMember):
         group = self._member_of(axes)
         return group.meeting, group.index, group.size
 
-    def _member_of(self, axes: tuple[str, ...]) -> ThreadsGroup:
+    def _member_of(self, axes: tuple[str, ...]) -> MeetingGroup:
         found = self._groups.get(axes)
         if found is None:
             ranks = self.mesh.group(self.rank, axes)
-            found = self._groups[axes] = ThreadsGroup(
+            found = self._groups[axes] = MeetingGroup(
                 self._crew.meeting(ranks), ranks.index(self.rank), len(ranks))
         return found
 

@@ -13,7 +13,7 @@ from functrans._runtime import ArrayBase, group_table, set_groups, wrap
 from functrans.core.axes import axis_names
 from functrans.core.communicator import OPS, TYPES, Broken, Connection, MeshMember, key_of
 from functrans.core.jaxpr import Jaxpr, subjaxprs
-from functrans.core.mesh import DimAxes, Mesh
+from functrans.core.mesh import DimAxes, Mesh, spec_of
 from functrans.core.sharding import sharding_on
 from functrans.core.shards import cut, in_shards, place_part, shards_of
 from functrans.distributed.engines import engine_for
@@ -53,6 +53,8 @@ class MeshProgram:
         self._axes = {key_of(axes): axes for axes in _axes_of(parts.jaxpr)}
         self._tables: WeakKeyDictionary[MeshMember, Any] = WeakKeyDictionary()
         self._connection: Connection = engine_for(mesh).connect(mesh)
+        if mesh.is_multi_process and self._axes:
+            self._connection = self._connection.for_program(_told(jaxpr, parts))
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         parts = [self._parts(x, s, t) for x, s, t in
@@ -93,6 +95,13 @@ class MeshProgram:
             x = np.asarray(x, dtype)
         parts = cut(x, sharding)
         return [place_part(p, d) for p, d in zip(parts, self.mesh.local_devices, strict=True)]
+
+
+def _told(jaxpr: Jaxpr, parts: Partitioned) -> str:
+    """A program in words, the same in all processes that have the same; a line for its name."""
+    operands = ", ".join([f"{a} as {spec_of(d)!r}" if any(d) else str(a)
+                          for a, d in zip(jaxpr.in_avals, parts.in_dims, strict=True)])
+    return f"{jaxpr.name}({operands}) on {parts.mesh!r}\n{parts.jaxpr}"
 
 
 def _axes_of(jaxpr: Jaxpr) -> Iterator[tuple[str, ...]]:

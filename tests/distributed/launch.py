@@ -1,0 +1,64 @@
+"""Starting a program in several processes, by mpiexec or by environment variables alone."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+SECONDS = 150
+
+
+@dataclass
+class Ended:
+    """How one process ended."""
+
+    code: int
+    output: str
+    seconds: float
+
+
+def environment(**more):
+    """Of a process that has one thread and is of no other job."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "FUNCTRANS"))}
+    return {**inherited, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
+            "PYTHONFAULTHANDLER": "1", **more}
+
+
+def run_by_mpiexec(count, *command):
+    """The output of all processes of a program that has to succeed."""
+    done = subprocess.run([str(MPIEXEC), "-n", str(count), sys.executable, *command], cwd=ROOT,
+                          env=environment(), capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run_by_environment(count, *command, give_up=SECONDS, stopped=()):
+    """How each process of a program ended; those in `stopped` are killed in the end."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    begin = time.monotonic()
+    processes = [subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, env=environment(
+            FUNCTRANS_COORDINATOR_ADDRESS=address, FUNCTRANS_NUM_PROCESSES=str(count),
+            FUNCTRANS_PROCESS_ID=str(rank))) for rank in range(count)]
+    ended = []
+    try:
+        for rank in [*[r for r in range(count) if r not in stopped], *stopped]:
+            if rank in stopped:
+                processes[rank].send_signal(signal.SIGKILL)
+            output, _ = processes[rank].communicate(timeout=give_up)
+            ended.append((rank, Ended(processes[rank].returncode, output,
+                                      time.monotonic() - begin)))
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    return [e for _, e in sorted(ended, key=lambda pair: pair[0])]
