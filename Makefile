@@ -140,7 +140,7 @@ driver:
 	@test -n "$(CUDA)" || { echo "There is no NVIDIA driver here (libcuda.so.1): make gpu needs a GPU."; exit 1; }
 
 .venv/.installed: EXTRAS = [demo]
-.venv-test/.installed: EXTRAS = [test,demo]
+.venv-test/.installed: EXTRAS = [test,demo,distributed]
 .venv-triton36/.installed: EXTRAS = [test]
 .venv-triton36/.installed: PEERS = triton==3.6.0
 .venv-portable/.installed: EXTRAS = [test,demo,compiler]

@@ -310,6 +310,16 @@ PyObject* get_shards(PyObject*, PyObject* object) {
   return Py_NewRef(shards == nullptr ? Py_None : shards);
 }
 
+// donate_array(x): its data goes to whoever holds it besides; nothing is done to one that is gone.
+PyObject* donate_array(PyObject*, PyObject* object) {
+  if (is_array(object) && as_array(object)->loop_type != kDonated) {
+    PyArrayObject* taken = take_data(as_array(object));
+    if (taken == nullptr) return nullptr;
+    Py_DECREF(taken);
+  }
+  Py_RETURN_NONE;
+}
+
 PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place) {
   Py_INCREF(array->np);
   const bool device = on_device(array);

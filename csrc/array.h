@@ -86,6 +86,7 @@ PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
 PyObject* wrap_shards(PyArrayObject* np, bool weak_type, PyObject* shards);
 PyObject* sharded_array(PyObject*, PyObject* args);
 PyObject* get_shards(PyObject*, PyObject* object);
+PyObject* donate_array(PyObject*, PyObject* object);
 // The same data with another weak_type and place, without a copy.
 PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place);
 // Keeps the data where it is, also if the array is donated before this reference ends.

@@ -477,8 +477,11 @@ PyObject* jit_repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self);
 }
 
-// Pickled by its name in its module, as functions are.
+// What `jit` says of the function, where it made this one; else by its name, as functions are.
 PyObject* jit_reduce(PyObject* self, PyObject*) {
+  JitFunctionObject* jit = as_jit(self);
+  PyObject* reduce = jit->dict == nullptr ? nullptr : PyDict_GetItemString(jit->dict, "_reduce");
+  if (reduce != nullptr) return PyObject_CallOneArg(reduce, self);
   return PyObject_GetAttrString(self, "__qualname__");
 }
 

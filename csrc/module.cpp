@@ -161,6 +161,7 @@ PyMethodDef functions[] = {
      "set_thread_share(n): the most threads of loops of this thread; 0 for all. Returns the last."},
     {"sharded_array", sharded_array, METH_VARARGS,
      "sharded_array(shape, dtype, weak_type, shards): an Array whose data shards.gather() gives."},
+    {"donate_array", donate_array, METH_O, "donate_array(x): mark an Array as given to a call."},
     {"get_shards", get_shards, METH_O, "get_shards(x): those of a sharded Array, else None."},
     {"set_thread_layer", set_thread_layer_by_name, METH_O,
      "set_thread_layer(name): whose threads programs use, 'functrans' or 'openmp'."},

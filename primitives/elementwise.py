@@ -63,6 +63,7 @@ class Elementwise(Differentiable, abstract=True):
             self.eager = EagerOp(
                 ufunc, self.bind, self.name, self.__doc__,
                 self.fast_kinds, False)
+            self.eager.__module__ = cls.__module__  # by which it is pickled
 
     @property
     def fast_kinds(self) -> str:

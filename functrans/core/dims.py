@@ -50,6 +50,9 @@ class Deciding(threading.local):
 
     scope: Decider | None = None
 
+    def __reduce__(self) -> str:
+        return "deciding"  # functions that are pickled by value look at that of their process
+
 
 deciding = Deciding()
 

@@ -1,9 +1,10 @@
 """The coordinator: a small process beside process 0 that all processes hold a connection to.
 
 It is a process, so that it answers while process 0 holds the interpreter's lock, starts MPI, or
-dies. It tells them what is wrong with one of them (`judge.py`), collects small messages, and answers
-what MPICH asks of a process manager where no `mpiexec` started the processes (PMI 1, a public
-protocol of lines of text). No data of programs goes through it. Messages are JSON, a line each.
+dies. It tells them what is wrong with one of them (`judge.py`), collects small messages, and
+answers what MPICH asks of a process manager where no `mpiexec` started the processes (PMI 1, a
+public protocol of lines of text). No data of programs goes through it. Messages are JSON, a line
+each.
 """
 
 from __future__ import annotations

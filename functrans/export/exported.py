@@ -89,6 +89,9 @@ class Exported(Contents):
         """The program in the format of docs/reference/export_format.md, for `deserialize`."""
         return self._bytes
 
+    def __reduce__(self) -> Any:
+        return _restored, (self._bytes, self.trusts_kernels)
+
     def as_text(self) -> str:
         """The program as the text of its jaxpr."""
         return str(self.jaxpr)
@@ -262,6 +265,11 @@ def export(fun: Callable[..., Any], *, vjp_order: int = 0,
 
 
 @public
+def _restored(data: bytes, trust_kernels: bool) -> Exported:
+    """One that was pickled: who reads pickles trusts them."""
+    return deserialize(data, trust_kernels=trust_kernels)
+
+
 def deserialize(data: bytes, *, trust_kernels: bool = False) -> Exported:
     """The program in some bytes; raises ExportError for what is none, and runs nothing of it.
 

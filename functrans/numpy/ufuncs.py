@@ -54,7 +54,11 @@ def ufunc_like(
     fallback.__module__ = __name__
     doc = with_example(doc, EXAMPLES.get(name)) or ""
     fallback.__doc__ = doc
-    return fallback if fast is None else cast_type("F", EagerOp(fast, fallback, name, doc, kinds))
+    if fast is None:
+        return fallback
+    op = EagerOp(fast, fallback, name, doc, kinds)
+    op.__module__ = "functrans.numpy"  # by which it is pickled
+    return cast_type("F", op)
 
 
 def unary(

@@ -141,7 +141,8 @@ def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[P, R]], Call
 
 _TYPES = {"__name__": str, "__qualname__": str, "__annotations__": dict}
 _NAMES = frozenset(("__wrapped__", *functools.WRAPPER_ASSIGNMENTS))
-_OF_JIT = frozenset(("calls", "trace", "lower", "clear_cache", "eval_shape"))
+_OF_JIT = frozenset(("calls", "trace", "lower", "clear_cache", "eval_shape",
+                     "_reduce"))
 
 
 def adopt_attributes(wrapper: Any, fun: Callable[..., Any]) -> None:

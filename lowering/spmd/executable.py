@@ -9,7 +9,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, group_table, set_groups, wrap
+from functrans._runtime import (
+    ArrayBase,
+    donate_array,
+    group_table,
+    set_groups,
+    with_weak_type,
+    wrap,
+)
 from functrans.core.axes import axis_names
 from functrans.core.communicator import OPS, TYPES, Broken, Connection, MeshMember, key_of
 from functrans.core.jaxpr import Jaxpr, subjaxprs
@@ -27,19 +34,28 @@ OP_NAMES: Final[list[Any]] = list(OPS)
 __all__ = ["MeshExecutable", "MeshProgram", "compile_for_mesh"]
 
 
-def compile_for_mesh(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes],
-                     compile_: Callable[[Jaxpr], Executable]) -> MeshExecutable:
-    """The program of a mesh of devices for arguments in parts; `compile_` compiles that of one."""
+def compile_for_mesh(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes], donated: frozenset[int],
+                     compile_: Callable[[Jaxpr, frozenset[int]], Executable]) -> MeshExecutable:
+    """The program of a mesh of devices for arguments in parts; `compile_` compiles that of one.
+
+    It is told which of its inputs are of `donated` arguments, and of the device alone.
+    """
     parts = partition(jaxpr, mesh, in_dims)
-    return MeshExecutable(jaxpr, parts, compile_(parts.jaxpr))
+    alone = len(mesh.local_ranks) == 1
+    count = len(mesh.axis_names)  # the places along the axes come first
+    given = frozenset([count + i for i in donated
+                       if alone or mesh.size_of([a for d in in_dims[i] for a in d]) == mesh.size])
+    return MeshExecutable(jaxpr, parts, compile_(parts.jaxpr, given), donated)
 
 
 class MeshProgram:
     """Runs a program on all devices of this process: Arrays in, Arrays in shards out."""
 
-    def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable) -> None:
+    def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable,
+                 donated: frozenset[int]) -> None:
         mesh = parts.mesh
         self.mesh = mesh
+        self._donated = sorted(donated)
         self._in_shardings = [sharding_on(mesh, d) for d in parts.in_dims]
         self._in_types = [a.dtype for a in jaxpr.in_avals]
         self._results = [(sharding_on(mesh, d), a.shape, a.dtype, a.weak_type)
@@ -59,6 +75,10 @@ class MeshProgram:
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         parts = [self._parts(x, s, t) for x, s, t in
                  zip(arrays, self._in_shardings, self._in_types, strict=True)]
+        for i in self._donated:
+            # others that share the memory keep it: a program writes to what nobody else holds
+            parts[i] = [_another(p) for p in parts[i]]
+            donate_array(arrays[i])
 
         arguments = [[*self._coordinates[k], *[p[k] for p in parts]]
                      for k in range(len(self._runs))]
@@ -131,6 +151,11 @@ def _step(member: MeshMember, axes: Mapping[int, tuple[str, ...]], kind: int, ke
         group.permute(x, out, pairs)
 
 
+def _another(x: Any) -> Any:
+    """Another Array on the same memory."""
+    return with_weak_type(with_weak_type(x, not x.weak_type), x.weak_type)
+
+
 def _array(out: Any) -> Any:
     return out if isinstance(out, ArrayBase) else wrap(out)
 
@@ -140,11 +165,12 @@ class MeshExecutable(WrapperExecutable):
 
     why_not_portable = "it runs on several devices."
 
-    def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable) -> None:
+    def __init__(self, jaxpr: Jaxpr, parts: Partitioned, executable: Executable,
+                 donated: frozenset[int]) -> None:
         self.jaxpr = jaxpr
         self.parts = parts
         self._inner = executable
-        self.run = MeshProgram(jaxpr, parts, executable)
+        self.run = MeshProgram(jaxpr, parts, executable, donated)
 
     @property
     def inner(self) -> Executable:

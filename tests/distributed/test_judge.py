@@ -8,7 +8,7 @@ from functrans.distributed.judge import Judge, Peer
 def peers(count=3):
     found = [Peer(k, "host", 100 + k) for k in range(count)]
     for p in found:
-        say(p, 0.0)
+        say(p, 0.1)
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 from weakref import WeakSet
 
 from functrans import _runtime
@@ -23,6 +23,7 @@ from functrans.transforms.constraints import sharded_function
 from functrans.transforms.flat import adopt_attributes, check_callable, name_of
 from functrans.transforms.jit.calls import Calls, Jitted
 from functrans.transforms.jit.executables import forget_executables
+from functrans.transforms.jit.pickled import reduce_jitted
 from functrans.transforms.jit.sizes import NamedSizes
 from functrans.transforms.jit.stages import Compiled, Lowered, Traced
 from functrans.transforms.staged import aval_of
@@ -122,13 +123,14 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
     >>> float(norm(ft.numpy.array([3.0, 4.0])))
     5.0
     """
+    options = {
+        "static_argnums": static_argnums, "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums, "donate_argnames": donate_argnames, "inline": inline,
+        "keep_unused": keep_unused, "require_inplace": require_inplace,
+        "dynamic_shapes": dynamic_shapes, "memory_limit": memory_limit,
+        "in_shardings": in_shardings, "out_shardings": out_shardings}
     if fun is None:
-        return functools.partial(
-            jit, static_argnums=static_argnums, static_argnames=static_argnames,
-            donate_argnums=donate_argnums, donate_argnames=donate_argnames, inline=inline,
-            keep_unused=keep_unused, require_inplace=require_inplace,
-            dynamic_shapes=dynamic_shapes, memory_limit=memory_limit,
-            in_shardings=in_shardings, out_shardings=out_shardings)
+        return functools.partial(jit, **cast("Any", options))
     check_callable(fun, "jit")
     static = StaticArguments.of(fun, static_argnums, static_argnames)
     donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
@@ -141,6 +143,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
     adopt_attributes(call, fun)
     call.__name__ = calls.jitted.name
     call.calls = calls
+    call._reduce = functools.partial(reduce_jitted, jit, fun, options)
     call.trace = public(functools.partial(_trace, calls))
     call.lower = public(functools.partial(_lower, calls))
     call.clear_cache = functools.partial(_clear, calls, call)
