@@ -8,8 +8,11 @@ array is copied, and what is not read is not loaded.
 from __future__ import annotations
 
 import json
+import math
 import mmap
+import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,12 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
+from functrans.core.communicator import processes, this_process
 from functrans.core.errors import ArgumentError, KeyTypeError, TreeMismatchError, publish
+from functrans.core.sharding import NamedSharding
 from functrans.core.source import user_source
 from functrans.device import find_device, place_of
+from functrans.environment import make_array_from_callback
 from functrans.numpy import asarray
 from functrans.tree import flatten_with_path, unflatten
 from functrans.typing import Array, DeviceLike
@@ -33,7 +39,7 @@ except ImportError as missing:
     raise ImportError("functrans.weights needs the library safetensors: "
                       "pip install safetensors") from missing
 
-__all__ = ["load", "names_of", "save"]
+__all__ = ["load", "load_parts", "names_of", "save", "save_parts"]
 
 _INDEX = "model.safetensors.index.json"
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -201,6 +207,107 @@ def _mapped(file: Path) -> dict[str, Array]:
             array = array.copy()
         found[name] = _runtime.wrap(array.reshape(entry["shape"]))
     return found
+
+
+def save_parts(folder: str | Path, tree: Any) -> Path:
+    """Write the parts that this process has of the arrays of a tree; the file that was written.
+
+    Each process of several writes a file of its own into the folder, which all of them share: parts
+    that several devices have are written once, arrays that are not in shards by process 0. The file
+    appears when it is whole. Errors are those of `save`.
+
+    >>> import functrans as ft, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> ft.weights.save_parts(folder, {"w": ft.numpy.arange(4.0)}).name
+    'parts-00000-of-00001.safetensors'
+    >>> ft.weights.load_parts(folder, {"w": ft.ShapeDtypeStruct((4,), "float32")})["w"].tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {}
+    for name, leaf in names_of(tree).items():
+        x = asarray(leaf)
+        in_shards = isinstance(x.sharding, NamedSharding)
+        for shard in x.addressable_shards:
+            if shard.replica_id == 0 and (in_shards or this_process() == 0):
+                bounds = [s.indices(n)[:2] for s, n in zip(shard.index, x.shape, strict=True)]
+                arrays[f"{name}[{','.join(f'{a}:{b}' for a, b in bounds)}]"] = _host_array(
+                    name, shard.data)
+    file = folder / f"parts-{this_process():05d}-of-{processes():05d}.safetensors"
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    safetensors.numpy.save_file(arrays, unfinished)
+    os.replace(unfinished, file)
+    return file
+
+
+def load_parts(folder: str | Path, like: Any) -> Any:
+    """The tree whose parts `save_parts` wrote, in the shardings of `like`.
+
+    `like` is a tree of arrays or of ShapeDtypeStructs with shardings, which need not be those that
+    were saved: another mesh, another number of processes. Each process reads what it needs. Raises
+    ArgumentError where a process did not write its file, or files are of several runs, and
+    TreeMismatchError for other names, shapes and dtypes.
+    """
+    folder = Path(folder)
+    files = sorted(folder.glob("parts-*-of-*.safetensors"))
+    counts = sorted({int(f.stem.rpartition("-")[2]) for f in files})
+    if len(counts) != 1 or len(files) != counts[0]:
+        raise ArgumentError(
+            f"{folder} has {len(files)} files of parts, of runs of "
+            f"{' and '.join(map(str, counts)) or 'no'} processes.", where=user_source(),
+            why="each process writes one, and a folder is for one run.",
+            fix="a new folder for each save; all processes call save_parts")
+    pieces: dict[str, list[_Piece]] = {}
+    for file in files:
+        for key, array in _mapped(file).items():
+            name, _, text = key[:-1].rpartition("[")
+            bounds = tuple([(int(a), int(b)) for a, b in
+                            (part.split(":") for part in text.split(",") if part)])
+            pieces.setdefault(name, []).append((bounds, np.asarray(array)))
+    wanted = names_of(like)
+    if missing := sorted(wanted.keys() - pieces.keys()):
+        raise TreeMismatchError(f"{folder} has no {missing[0]!r}.", where=user_source(),
+                                why=f"it has {', '.join(sorted(pieces)[:8])}.")
+    found = []
+    for name, leaf in wanted.items():
+        aval = get_aval(leaf)
+        sharding = leaf.sharding if hasattr(leaf, "sharding") else None
+        found.append(make_array_from_callback(
+            aval.shape, sharding if isinstance(sharding, NamedSharding) else None,
+            partial(_assembled, name, pieces[name], aval), aval.dtype))
+    return unflatten(flatten_with_path(like)[1], found)
+
+
+_Piece = tuple[tuple[tuple[int, int], ...], np.ndarray[Any, Any]]
+
+
+def _assembled(name: str, pieces: list[_Piece], aval: Any,
+               index: tuple[slice, ...]) -> np.ndarray[Any, Any]:
+    """A part of an array, of the pieces that overlap it."""
+    wanted = tuple([s.indices(n)[:2] for s, n in zip(index, aval.shape, strict=True)])
+    if pieces[0][1].dtype != aval.dtype or any(
+            len(bounds) != len(wanted) or any(b > n for (_, b), n in zip(
+                bounds, aval.shape, strict=True)) for bounds, _ in pieces):
+        raise TreeMismatchError(
+            f"{name!r} was saved as {pieces[0][1].dtype} in parts such as {pieces[0][0]}, and "
+            f"{aval} was asked for.", where=user_source())
+    out = np.empty([b - a for a, b in wanted], aval.dtype)
+    filled = 0
+    for bounds, array in pieces:
+        if bounds == wanted:
+            return array
+        common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, wanted, strict=True)]
+        if all(a < b for a, b in common):
+            out[tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(
+                common, wanted, strict=True)])] = array[tuple(
+                    [slice(a - c, b - c) for (a, b), (c, _) in zip(common, bounds, strict=True)])]
+            filled += math.prod([b - a for a, b in common])
+    if filled != out.size:
+        raise TreeMismatchError(f"parts of {name!r} are missing: {filled} of {out.size} elements "
+                                f"of {wanted} are there.", where=user_source(),
+                                why="its shape is another one, or files were lost.")
+    return out
 
 
 def _nested(arrays: Mapping[str, Array]) -> dict[str, Any]:

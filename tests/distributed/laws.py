@@ -3,6 +3,8 @@
     mpiexec -n 2 python -m tests.distributed.laws
 """
 
+import sys
+
 import numpy as np
 
 import functrans as ft
@@ -167,6 +169,14 @@ def grids(n):
              np.full((1, 2), n // 2))
 
 
+def checkpoint(mesh):
+    """What is saved: in shards along each axis, whole, and not divided."""
+    x = np.arange(24.0).reshape(6, 4)
+    return {"rows": ft.device_put(x[:4], NamedSharding(mesh, P("x"))),
+            "columns": ft.device_put(x, NamedSharding(mesh, P(None, "x"))),
+            "whole": ft.device_put(x[0], NamedSharding(mesh, P())), "step": fnp.int32(7)}
+
+
 def main():
     ft.distributed.initialize()
     n = ft.process_count()
@@ -178,6 +188,8 @@ def main():
     programs(mesh, n)
     if n >= 2:
         grids(n)
+    if len(sys.argv) > 1:
+        ft.weights.save_parts(sys.argv[1], checkpoint(mesh))
     print(f"process {ft.process_index()} of {n} is well")
 
 

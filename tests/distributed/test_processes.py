@@ -1,19 +1,34 @@
 """Several processes give what one gives: started by mpiexec, and by environment variables."""
 
+import numpy as np
 import pytest
 
+import functrans as ft
+from functrans.sharding import NamedSharding, P
 from tests.distributed.launch import run_by_environment, run_by_mpiexec
+from tests.sharding.meshes import mesh_of
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_laws_of_collectives_by_mpiexec(count):
-    output = run_by_mpiexec(count, "-m", "tests.distributed.laws")
+def test_laws_by_mpiexec(count, tmp_path):
+    output = run_by_mpiexec(count, "-m", "tests.distributed.laws", str(tmp_path))
     assert all(f"process {rank} of {count} is well" in output for rank in range(count))
+    # and what they saved is read by one process, on another number of devices
+    x = np.arange(24.0).reshape(6, 4)
+    rows = NamedSharding(mesh_of(4), P("a"))
+    found = ft.weights.load_parts(tmp_path, {
+        "rows": ft.ShapeDtypeStruct((4, 4), "float64", sharding=rows),
+        "columns": ft.ShapeDtypeStruct((6, 4), "float64"),
+        "whole": ft.ShapeDtypeStruct((4,), "float64"), "step": ft.ShapeDtypeStruct((), "int32")})
+    assert found["rows"].sharding == rows
+    np.testing.assert_array_equal(found["rows"], x[:4])
+    np.testing.assert_array_equal(found["columns"], x)
+    np.testing.assert_array_equal(found["whole"], x[0])
+    assert int(found["step"]) == 7
 
 
-@pytest.mark.parametrize("count", [4])
-def test_laws_of_collectives_by_environment(count):
-    ended = run_by_environment(count, "-m", "tests.distributed.laws")
+def test_laws_by_environment():
+    ended = run_by_environment(4, "-m", "tests.distributed.laws")
     for rank, one in enumerate(ended):
         assert one.code == 0, one.output
-        assert f"process {rank} of {count} is well" in one.output
+        assert f"process {rank} of 4 is well" in one.output
