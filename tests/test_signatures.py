@@ -23,7 +23,6 @@ ABSENT = {
     "in_shardings": "arrays are on one device",
     "out_shardings": "arrays are on one device",
     "spmd_axis_name": "arrays are on one device",
-    "axis_index_groups": "jax.vmap refuses it too",
     "partitioned": "arrays are on one device",
     "token": "effects are ordered without tokens",
     "accuracy": "there is one accuracy: within 2 ULP",

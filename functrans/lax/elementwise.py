@@ -41,6 +41,7 @@ def _named(primitive: Elementwise, name: str, fallback: F) -> F:
     if not isinstance(eager, EagerOp):
         return fallback
     op = EagerOp(eager.ufunc, fallback, name, doc, primitive.fast_kinds, False)
+    op.__module__ = __name__  # by which it is pickled
     return cast("F", op)
 
 

@@ -7,8 +7,8 @@ largest and the smallest value: types say so (`core/varying.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import axis_names, bound_axis_size, manual_axes
@@ -19,8 +19,10 @@ from functrans.core.primitive import Primitive
 from functrans.core.source import user_source
 from functrans.core.tree import map_leaves
 from functrans.core.varying import vary
+from functrans.lax.grouped import Groups
 from functrans.primitives.arithmetic import add, div, mul
 from functrans.primitives.base import zeros
+from functrans.primitives.broadcast import move_axis, reduce_sum
 from functrans.primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -36,10 +38,12 @@ from functrans.primitives.collective import (
 from functrans.primitives.compare import eq, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import index_in_dim
+from functrans.primitives.reduce import reduce_max, reduce_min
 from functrans.primitives.shape import reshape
 from functrans.typing import Array, AxisName
 
 T = TypeVar("T")
+IndexGroups: TypeAlias = Sequence[Sequence[int]] | None
 
 __all__ = ["all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax",
            "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary"]
@@ -74,67 +78,80 @@ def _reduced(primitive: Primitive, x: Any, axis_name: Any) -> Any:
     return out if not mesh or manual is None or manual.checked else vary(out, mesh)
 
 
-def psum(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
+def psum(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """The sum of a pytree over a named axis (or several); of a Python number, times its size.
 
-    Raises AxisNameError when no enclosing vmap or shard_map binds the name.
+    With `axis_index_groups`, lists of positions of one axis, each of which is in one of them, the
+    sum over the members of each group. Raises AxisNameError when no enclosing vmap or
+    shard_map binds the name, ArgumentError for groups that are none.
 
     >>> import functrans as ft
     >>> ft.vmap(lambda x: x / ft.lax.psum(x, "i"), axis_name="i")(ft.numpy.ones(4)).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    _no_groups("psum", axis_index_groups)
     size = axis_size(axis_name)
+    if axis_index_groups is not None:
+        groups = Groups("psum", axis_index_groups, axis_name, size, equal=False)
+        return map_leaves(lambda leaf: groups.scaled(leaf) if isinstance(
+            leaf, (int, float, complex)) else groups.sum(_ready(leaf, axis_name)), x)
     return map_leaves(lambda leaf: leaf * size if isinstance(leaf, (int, float, complex)) else
                     _reduced(psum_p, leaf, axis_name), x)
 
 
-def pmean(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
+def pmean(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """The mean of a pytree over a named axis.
 
     >>> import functrans as ft
     >>> ft.vmap(lambda x: ft.lax.pmean(x, "i"), axis_name="i")(ft.numpy.arange(3.0)).tolist()
     [1.0, 1.0, 1.0]
     """
-    _no_groups("pmean", axis_index_groups)
     size = axis_size(axis_name)
+    groups = None if axis_index_groups is None else \
+        Groups("pmean", axis_index_groups, axis_name, size, equal=False)
 
     def mean(leaf: Any) -> Any:
-        total = _reduced(psum_p, leaf, axis_name)
+        total = _reduced(psum_p, leaf, axis_name) if groups is None else \
+            groups.sum(_ready(leaf, axis_name))
         if total.dtype.kind in "biu":
             total = convert_element_type(total, "float32")
-        return div(total, float(size))
+        if groups is None or groups.is_equal:
+            return div(total, float(size if groups is None else groups.size))
+        return div(total, convert_element_type(groups.length, total.dtype))
 
     return map_leaves(mean, x)
 
 
-def pmax(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
+def pmax(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """The largest element of a pytree over a named axis, elementwise.
 
     >>> ft.vmap(lambda x: x - lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
     Array([-4,  0, -3], dtype=int32)
     """
-    _no_groups("pmax", axis_index_groups)
-    axis_size(axis_name)
-    return map_leaves(lambda leaf: _reduced(pmax_p, leaf, axis_name), x)
+    return _extremum(pmax_p, reduce_max, x, axis_name, axis_index_groups)
 
 
-def pmin(x: T, axis_name: AxisName, *, axis_index_groups: None = None) -> T:
+def pmin(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """The smallest element of a pytree over a named axis, elementwise.
 
     >>> ft.vmap(lambda x: x - lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([2, 0, 1], dtype=int32)
     """
-    _no_groups("pmin", axis_index_groups)
-    axis_size(axis_name)
-    return map_leaves(lambda leaf: _reduced(pmin_p, leaf, axis_name), x)
+    return _extremum(pmin_p, reduce_min, x, axis_name, axis_index_groups)
 
 
-def _no_groups(name: str, groups: Any) -> None:
-    if groups is not None:
-        raise ArgumentError(f"{name}: axis_index_groups is {groups!r}.", where=user_source(),
-                            why="groups of devices are axes of the mesh.",
-                            fix='a mesh with one more axis: ft.make_mesh((2, 4), ("x", "y"))')
+def _extremum(primitive: Primitive, reduce: Callable[..., Any], x: Any, axis_name: Any,
+              axis_index_groups: IndexGroups) -> Any:
+    size = axis_size(axis_name)
+    if axis_index_groups is None:
+        return map_leaves(lambda leaf: _reduced(primitive, leaf, axis_name), x)
+    groups = Groups(primitive.name, axis_index_groups, axis_name, size, equal=False)
+
+    def within(leaf: Any) -> Any:
+        x = _ready(leaf, axis_name)
+        # of a group of fewer members each counts itself again
+        return groups.combine(x, x, lambda ys: reduce(ys, (0,)))
+
+    return map_leaves(within, x)
 
 
 def _steps(axis_name: Any) -> list[Any]:
@@ -143,10 +160,12 @@ def _steps(axis_name: Any) -> list[Any]:
     return [names] if len(names) > 1 and over_mesh(names) == set(names) else list(names)
 
 
-def all_gather(x: T, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> T:
+def all_gather(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None, axis: int = 0,
+               tiled: bool = False) -> T:
     """The values of a pytree at all positions of a named axis, stacked along `axis`.
 
-    With `tiled` they are joined along the existing axis instead.
+    With `tiled` they are joined along the existing axis instead; with `axis_index_groups`, groups
+    of one size, those of the group.
 
     >>> import functrans as ft
     >>> ft.vmap(lambda x: ft.lax.all_gather(x, "i"), axis_name="i")(ft.numpy.arange(2)).tolist()
@@ -155,28 +174,37 @@ def all_gather(x: T, axis_name: AxisName, *, axis: int = 0, tiled: bool = False)
     def gather(leaf: Any) -> Any:
         out = _ready(leaf, axis_name)
         at = axis % (out.ndim + (not tiled))
+        if groups is not None:
+            out = move_axis(groups.gather(out), 0, at)
+            return join_first(out, at) if tiled else out
         for k, name in enumerate(reversed(_steps(axis_name))):  # the first one goes slowest
             out = all_gather_p.bind(out, axis_name=name, axis_size=axis_size(name), dimension=at)
             if k:
                 out = join_first(out, at)
         return join_first(out, at) if tiled else out
 
-    axis_size(axis_name)
+    size = axis_size(axis_name)
+    groups = None if axis_index_groups is None else \
+        Groups("all_gather", axis_index_groups, axis_name, size, equal=True)
     return map_leaves(gather, x)
 
 
-def psum_scatter(x: T, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
-                 ) -> T:
+def psum_scatter(x: T, axis_name: AxisName, *, scatter_dimension: int = 0,
+                 axis_index_groups: IndexGroups = None, tiled: bool = False) -> T:
     """The sum over a named axis, of which position i gets part i along `scatter_dimension`.
 
     That dimension has the size of the named axis and is removed; with `tiled` it is divided into
-    as many blocks, and stays.
+    as many blocks, and stays. With `axis_index_groups`, groups of one size, that of the group.
 
     >>> rows = jnp.array([[1, 2], [10, 20]])
     >>> ft.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(rows)
     Array([11, 22], dtype=int32)
     """
     size = axis_size(axis_name)
+    groups = None if axis_index_groups is None else \
+        Groups("psum_scatter", axis_index_groups, axis_name, size, equal=True)
+    if groups is not None:
+        size = groups.size
 
     def scatter(leaf: Any) -> Any:
         leaf = _ready(leaf, axis_name)
@@ -199,6 +227,8 @@ def psum_scatter(x: T, axis_name: AxisName, *, scatter_dimension: int = 0, tiled
         return along(blocks, at)
 
     def along(leaf: Any, at: int) -> Any:
+        if groups is not None:
+            return reduce_sum(groups.exchange(move_axis(leaf, at, 0)), (0,))
         steps = _steps(axis_name)
         for k, name in enumerate(steps):
             rest = math.prod([int(axis_size(n)) for n in steps[k + 1:]])
@@ -253,12 +283,13 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
 
 
 def all_to_all(x: T, axis_name: AxisName, split_axis: int, concat_axis: int, *,
-               tiled: bool = False) -> T:
+               axis_index_groups: IndexGroups = None, tiled: bool = False) -> T:
     """Parts of a pytree exchanged along a named axis: position i gets part i of every position.
 
     The parts are along `split_axis`, which has the size of the named axis and goes, and those that
     came are stacked along a new `concat_axis`; with `tiled` they are blocks, and joined along the
-    axis that is there. Raises ArgumentError for another size.
+    axis that is there. With `axis_index_groups`, groups of one size, they are exchanged within the
+    group. Raises ArgumentError for another size.
 
     >>> import functrans as ft
     >>> x = ft.numpy.arange(4).reshape(2, 2)
@@ -267,6 +298,10 @@ def all_to_all(x: T, axis_name: AxisName, split_axis: int, concat_axis: int, *,
     """
     size = axis_size(axis_name)
     (name,) = _one_step("all_to_all", axis_name)
+    groups = None if axis_index_groups is None else \
+        Groups("all_to_all", axis_index_groups, axis_name, size, equal=True)
+    if groups is not None:
+        size = groups.size
 
     def exchange(leaf: Any) -> Any:
         leaf = _ready(leaf, axis_name)
@@ -280,13 +315,17 @@ def all_to_all(x: T, axis_name: AxisName, split_axis: int, concat_axis: int, *,
         parts = leaf if not tiled else reshape(
             leaf, (*leaf.shape[:split], size, n // size, *leaf.shape[split + 1:]))
         at = concat_axis % leaf.ndim
-        moved = all_to_all_p.bind(parts, axis_name=name, axis_size=size, split=split, concat=at)
+        if groups is not None:
+            moved = move_axis(groups.exchange(move_axis(parts, split, 0)), 0, at)
+        else:
+            moved = all_to_all_p.bind(parts, axis_name=name, axis_size=size, split=split, concat=at)
         return join_first(moved, at) if tiled else moved
 
     return map_leaves(exchange, x)
 
 
-def pswapaxes(x: T, axis_name: AxisName, axis: int) -> T:
+def pswapaxes(x: T, axis_name: AxisName, axis: int, *,
+              axis_index_groups: IndexGroups = None) -> T:
     """A named axis exchanged with an axis of the same size.
 
     >>> import functrans as ft
@@ -294,7 +333,7 @@ def pswapaxes(x: T, axis_name: AxisName, axis: int) -> T:
     >>> ft.vmap(lambda row: ft.lax.pswapaxes(row, "i", 0), axis_name="i")(x).tolist()
     [[0, 2], [1, 3]]
     """
-    return all_to_all(x, axis_name, axis, axis)
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
 def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:

@@ -12,6 +12,8 @@ from functrans.sharding import P
 from tests.sharding.meshes import mesh_of
 
 N = 4
+PAIRS = [[0, 3], [2, 1]]
+UNEQUAL = [[2], [3, 0, 1]]
 
 COLLECTIVES = {
     "psum": lambda x: lax.psum(x, "a"),
@@ -28,6 +30,13 @@ COLLECTIVES = {
     "pshuffle": lambda x: lax.pshuffle(x, "a", [3, 0, 1, 2]),
     "pswapaxes": lambda x: lax.pswapaxes(x, "a", 0),
     "pbroadcast": lambda x: lax.pbroadcast(x, "a", 2),
+    "psum in groups": lambda x: lax.psum(x, "a", axis_index_groups=PAIRS),
+    "pmax in groups": lambda x: lax.pmax(x, "a", axis_index_groups=UNEQUAL),
+    "all_gather in groups": lambda x: lax.all_gather(x, "a", axis_index_groups=PAIRS, axis=1),
+    "psum_scatter in groups": lambda x: lax.psum_scatter(
+        x, "a", scatter_dimension=1, axis_index_groups=PAIRS, tiled=True),
+    "all_to_all in groups": lambda x: lax.all_to_all(
+        x, "a", 0, 1, axis_index_groups=PAIRS, tiled=True),
     "axis_index": lambda x: x * lax.axis_index("a"),
     "axis_size": lambda x: x / lax.axis_size("a"),
     "scan": lambda x: lax.scan(lambda c, r: (lax.ppermute(
