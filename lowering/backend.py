@@ -134,17 +134,19 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
         return compile_without_float0(backend.compile, jaxpr, donated, require_inplace)
 
 
-def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh,
-                    in_dims: Sequence[DimAxes]) -> Executable:
+def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes],
+                    donated: frozenset[int] = frozenset()) -> Executable:
     """The program of a mesh of devices, for arguments whose axes are divided as `in_dims` say.
+
+    The memory of `donated` inputs may be reused; they are gone in any case.
 
     What it runs takes Arrays, and gives Arrays in shards. Raises DefectError where a compiler
     fails.
     """
     from functrans.lowering.spmd.executable import compile_for_mesh  # noqa: PLC0415  who has one
 
-    return compile_for_mesh(jaxpr, mesh, in_dims,
-                            lambda parts: compile_for(backend, parts, frozenset(), False))
+    return compile_for_mesh(jaxpr, mesh, in_dims, donated,
+                            lambda parts, given: compile_for(backend, parts, given, False))
 
 
 def inspect_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]

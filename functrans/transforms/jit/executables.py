@@ -72,7 +72,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     backend = settings.backend
     mesh = mesh_of(jaxpr.meshes, values)
     if mesh is not None:
-        return _on_mesh(jaxpr, mesh, values)
+        return _on_mesh(jaxpr, mesh, values, donated)
     gpu = gpu_of(values) if computes_on_gpus(backend) else None
     if backend == AUTO:
         backend = default_backend(gpu)
@@ -93,7 +93,8 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     return known[key, gpu]
 
 
-def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any]) -> Executable:
+def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any],
+             donated: frozenset[int]) -> Executable:
     """The program of a mesh of devices for values as they lie on it."""
     known = _executables_of(jaxpr)
     settings = config.current()
@@ -105,10 +106,11 @@ def _on_mesh(jaxpr: Jaxpr, mesh: Mesh, values: Sequence[Any]) -> Executable:
     dims = (*[((),) * a.ndim for a in jaxpr.in_avals[:extra]],
             *[dims_on(mesh, x) for x in values])
     key = (mesh, dims, backend, settings.algebra, settings.matmul_precision,
-           settings.deterministic, settings.autotune)
+           settings.deterministic, settings.autotune, donated)
     if key not in known:
         with recorded(jaxpr.name, "compile", backend=backend), sizes_decided(None):
-            known[key] = run_in(None, compile_on_mesh, get_backend(backend), jaxpr, mesh, dims)
+            known[key] = run_in(None, compile_on_mesh, get_backend(backend), jaxpr, mesh, dims,
+                                donated)
     return known[key]
 
 
