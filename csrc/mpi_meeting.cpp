@@ -87,7 +87,7 @@ class Pending {
       if (!begun(mpi.test(request, &done, status))) return stopped();
       if (done) break;
       if (broken.load(std::memory_order_relaxed)) return stopped();
-      if (spins < (mpi.crowded ? 0 : 200)) continue;
+      if (spins < (mpi.crowded ? 0 : 1000)) continue;
       rest();
     }
     if (since_ != 0) waiting_since.store(since_ = 0, std::memory_order_relaxed);

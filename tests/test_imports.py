@@ -89,7 +89,7 @@ NARROW = {
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
 # absent (triton, scipy)
-LAZY = {"sympy", "triton", "importlib.metadata", "scipy.sparse.linalg"}
+LAZY = {"sympy", "triton", "importlib.metadata", "scipy.sparse.linalg", "mpi4py", "mpi4py.MPI"}
 # parts of the lowering that `import functrans`, or a program from the disk cache, does without:
 # 30 ms of the first result
 DEFERRED = {
@@ -146,7 +146,7 @@ ANSWERED = ("tests/as_jax", "tests/ecosystem", "examples/jax_libraries")
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors",
-                    "scipy", "functrans"}
+                    "scipy", "mpi4py", "functrans"}
 
 
 @dataclass(frozen=True)

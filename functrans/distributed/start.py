@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import json
 import os
 import platform
@@ -206,19 +205,22 @@ def _mpi() -> Any:
     """The module mpi4py.MPI, which starts MPI when it is first imported; None where it is not."""
     if find_spec("mpi4py") is None:
         return None
+    import mpi4py  # noqa: PLC0415  as below
+
     if "mpi4py.MPI" not in sys.modules:
-        importlib.import_module("mpi4py").rc.finalize = False
+        mpi4py.rc.finalize = False
     try:
-        return importlib.import_module("mpi4py.MPI")
+        from mpi4py import MPI  # noqa: PLC0415  it is an extra, and starts MPI
     except (ImportError, RuntimeError):
         return None
+    return MPI
 
 
 def _why_no_mpi() -> str:
     if find_spec("mpi4py") is None:
         return "mpi4py is not installed."
     try:
-        importlib.import_module("mpi4py.MPI")
+        from mpi4py import MPI  # noqa: F401, PLC0415  it is tried again for what it says
     except (ImportError, RuntimeError) as error:
         return f"mpi4py finds no MPI library: {error}."
     return ""
