@@ -4,8 +4,8 @@
 
 Each row is one collective and size: mpi4py's own blocking call, ours through the protocol from
 Python, and one step of a compiled program that makes a hundred of them. Rounds are short and
-interleaved; the figure is the least over rounds of the slowest process, which a busy machine disturbs
-least. To be reached: at most 1.3 of mpi4py's.
+interleaved; the figure is the least over rounds of the slowest process, which a busy machine
+disturbs least. To be reached: at most 1.3 of mpi4py's.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ PRINTED = {
     # an unmodified training, gradients of samples, a solver's gradients, and lines of mistakes
     "09_your_jax_code": ["it is functrans: True True", "never made", "pulls most: 7",
                          "in Charges.__call__", "in Bag.__call__", "in draining"],
+    # what moves and what does not
+    "08_many_devices": ["nobody talks\npsum over ('x',): 16 bytes", "lie as PartitionSpec('i')"],
 }
 
 
