@@ -178,10 +178,10 @@ class Coordinator:
         """One message of a process."""
         peer = client.peer
         if peer is None:
-            peer = client.peer = self.peers[int(message["hello"])]
+            peer = self.peers[int(message["hello"])]
             if peer.heard:
-                client.peer = None
                 raise ValueError("two processes have one number")
+            client.peer = peer
             peer.host, peer.pid = str(message["host"]), int(message["pid"])
             self._tell(client, {"welcome": [self._count, self.peers[0].host, self.peers[0].pid]})
         now = peer.heard = time.monotonic()

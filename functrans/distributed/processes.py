@@ -24,8 +24,8 @@ class Processes:
     mpi: Any
     """The module mpi4py.MPI, or None where there is no MPI among these processes."""
     why_no_mpi: str = ""
-    finalizes: bool = False
-    """Whether MPI was not finalized by anyone else."""
+    ends_mpi: bool = False
+    """Whether `initialize` started MPI, so that it ends with the program."""
 
 
 _current: Final[list[Processes]] = []

@@ -64,6 +64,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         raise ArgumentError("initialize: this process is connected to others already.",
                             fix="call it once, or ft.distributed.shutdown() before")
     place = _place(coordinator_address, num_processes, process_id, os.environ)
+    ends_mpi = "mpi4py.MPI" not in sys.modules  # who imports it has it finalized
     timeouts = (collective_timeout_seconds, heartbeat_timeout_seconds)
     for seconds in (*timeouts, initialization_timeout):
         if not seconds > 0:
@@ -104,7 +105,6 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                         if k_["mpi"] is not True), "")
         if not why_not:
             mpi = _mpi_by_coordinator(address, rank, count)
-    finalizes = mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized()
     cores = len(known[rank]["cores"])
     mates = sum((k["host"], k["cores"]) == (known[rank]["host"], known[rank]["cores"])
                 for k in known)
@@ -112,40 +112,53 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         _runtime.set_num_threads(max(1, min(_runtime.get_num_threads(), cores // mates)))
     if mpi is not None:
         _open(mpi, crowded=mates > cores)
-    set_current(Processes(rank, count, watch, mpi, why_not, finalizes))
+    set_current(Processes(rank, count, watch, mpi, why_not, ends_mpi))
     set_processes(rank, count, _divided(known))
-    atexit.register(shutdown)
+    atexit.register(_at_exit)
 
 
 def shutdown() -> None:
     """Take leave of the other processes; at the end of the program it happens by itself.
 
-    All processes do it, where none has failed: MPI waits for all of them.
+    All processes do it, where none has failed, and it waits for all of them. MPI stays up.
     """
-    if not is_initialized():
-        return
+    if is_initialized():
+        _leave()
+        atexit.unregister(_at_exit)
+        set_processes(0, 1)
+
+
+def _leave() -> bool:
+    """Disconnect; whether all processes came to their end."""
     here = current()
-    atexit.unregister(shutdown)
     watch = here.watch
-    failed = bool(watch.failure) or watch.is_ending
-    if not failed:
+    well = not watch.failure and not watch.is_ending
+    if well:
         try:
             watch.wait_for_end(here.count)
         except CollectiveError as error:
-            failed = True
+            well = False
             print(f"functrans: {error.what}", file=sys.stderr)
-    watch.may_exit = not failed
-    if here.mpi is not None and not failed and here.finalizes and not here.mpi.Is_finalized():
-        here.mpi.Finalize()
     watch.end()
     set_current(None)
-    if failed and here.mpi is not None:
-        # MPI would wait for who comes no more
-        watch.wait_for_others(LAST_WORDS)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
-    set_processes(0, 1)
+    return well
+
+
+def _at_exit() -> None:
+    """Before the interpreter ends; after an error of the program, too."""
+    here = current()
+    well = _leave()
+    if here.mpi is None:
+        return
+    if well:
+        if here.ends_mpi and not here.mpi.Is_finalized():
+            here.mpi.Finalize()
+        return
+    # MPI would wait for who comes no more; the others are to say what they know before
+    here.watch.wait_for_others(LAST_WORDS)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _place(address: str | None, count: int | None, rank: int | None,

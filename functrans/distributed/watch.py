@@ -39,10 +39,8 @@ class Watch:
         self.failure = ""
         self.on_failure: list[Callable[[], None]] = [_runtime.mpi_break_up]
         """Called once, in the watching thread, when a process failed."""
-        self.may_exit = False
-        """While the process ends: a failure of another one ends it at once."""
         self._heartbeat = heartbeat_timeout
-        self._program = ["no program", 0]
+        self._program, self._run = "no program", 0
         self._waits_in = ""
         self._asked_since = 0.0
         self._results: dict[str, list[str]] = {}
@@ -58,28 +56,30 @@ class Watch:
         self._tell({"hello": rank, "pid": os.getpid(), "host": socket.gethostname()})
         self._thread = threading.Thread(target=self._listen, name="functrans watch", daemon=True)
         self._thread.start()
+        # a child that outlived this process would keep the connection open
+        os.register_at_fork(after_in_child=self._sock.close)
         sys.excepthook = self._uncaught
 
     # --- what this process does
 
     def begin(self, program: str) -> None:
         """A program of several processes begins."""
-        self._program = [program, self._program[1] + 1]
+        self._program = program
+        self._run += 1
 
     def raised(self, error: BaseException) -> None:
         """The program that runs raised, here alone perhaps."""
-        self._tell({"raised": _words(error), "run": self._program[1]})
+        self._tell({"raised": _words(error), "run": self._run})
 
     def wait_for_end(self, count: int) -> None:
         """Return once all processes are at their end; raises CollectiveError where one failed."""
         self._leaving = True
-        self._program[0] = "its program"
+        self._program = "its program"
         self.all_gather(b"", range(count), "the end")
 
     def end(self) -> None:
         """Take leave."""
         self._left = True
-        self.may_exit = False
         self._tell({"ended": self._ended})
         if sys.excepthook == self._uncaught:
             sys.excepthook = self._hook
@@ -182,9 +182,6 @@ class Watch:
         with self._news:
             self.failure = what
             self._news.notify_all()
-        if self.may_exit:
-            print(f"functrans: {what}", file=sys.stderr, flush=True)
-            os._exit(1)
         for stop in self.on_failure:
             stop()
 
@@ -202,7 +199,7 @@ class Watch:
             waited, waits_in = time.monotonic() - self._asked_since, self._waits_in
         frame = sys._current_frames().get(self._main or 0)
         place, compiling = _place(frame)
-        return {"program": self._program[0], "run": self._program[1], "calls": calls,
+        return {"program": self._program, "run": self._run, "calls": calls,
                 "waited": waited, "waits_in": waits_in, "place": place,
                 "compiling": compiling, "leaving": self._leaving}
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.avals import get_aval
+from functrans.core.convert import to_array
 from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -75,7 +76,7 @@ class Groups:
         for group in self.members:
             for place, k in enumerate(group):
                 table[k] = of(group, place)
-        return dynamic_index_in_dim(table, axis_index_p.bind(axis_name=self.name), 0, False)
+        return dynamic_index_in_dim(to_array(table), axis_index_p.bind(axis_name=self.name), 0, False)
 
     @property
     def length(self) -> Any:
@@ -136,7 +137,7 @@ class Groups:
         for step in range(self._count):
             source = rem(add(axis_index_p.bind(axis_name=self.name),
                              np.int32(self._count - step)), np.int32(self._count))
-            whose = dynamic_index_in_dim(self._firsts(), source, 0, False)
+            whose = dynamic_index_in_dim(to_array(self._firsts()), source, 0, False)
             pairs = tuple([(i, (i + step) % self._count) for i in range(self._count)])
             came = x if step == 0 else ppermute_p.bind(x, axis_name=self.name, perm=pairs)
             rows.append(reshape(select_n(eq(whose, mine), nothing, came), (1, *x.shape)))

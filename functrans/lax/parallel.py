@@ -127,7 +127,8 @@ def pmax(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) ->
     >>> ft.vmap(lambda x: x - lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
     Array([-4,  0, -3], dtype=int32)
     """
-    return _extremum(pmax_p, reduce_max, x, axis_name, axis_index_groups)
+    found: T = _extremum(pmax_p, reduce_max, x, axis_name, axis_index_groups)
+    return found
 
 
 def pmin(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
@@ -136,7 +137,8 @@ def pmin(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) ->
     >>> ft.vmap(lambda x: x - lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([2, 0, 1], dtype=int32)
     """
-    return _extremum(pmin_p, reduce_min, x, axis_name, axis_index_groups)
+    found: T = _extremum(pmin_p, reduce_min, x, axis_name, axis_index_groups)
+    return found
 
 
 def _extremum(primitive: Primitive, reduce: Callable[..., Any], x: Any, axis_name: Any,

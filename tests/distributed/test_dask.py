@@ -25,6 +25,7 @@ def client():
         yield found
 
 
+@pytest.mark.thorough  # four workers compile three programs each: 10 s of one core
 def test_chains_sweep_and_statistics(client):
     import on_dask  # noqa: PLC0415 (it imports Dask)
 

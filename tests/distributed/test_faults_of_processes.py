@@ -17,7 +17,7 @@ FAULTS = {
     "leave": (r"process 1 .* is at its end, and process 0 waits for it in psum", 5),
     "stop": (r"process 1 .* was not heard of for \d s: it was stopped", SECONDS + 3),
 }
-FIRST = ("die", "hang", "shape")
+FIRST = ("die", "hang")
 
 
 @pytest.mark.parametrize("how", [f if f in FIRST else pytest.param(f, marks=pytest.mark.thorough)

@@ -9,7 +9,7 @@ from tests.distributed.launch import run_by_environment, run_by_mpiexec
 from tests.sharding.meshes import mesh_of
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_laws_by_mpiexec(count, tmp_path):
     output = run_by_mpiexec(count, "-m", "tests.distributed.laws", str(tmp_path))
     assert all(f"process {rank} of {count} is well" in output for rank in range(count))

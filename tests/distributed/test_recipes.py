@@ -21,7 +21,7 @@ def test_four_devices_give_what_one_gives(name):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
-SOME = ("fully_sharded", "pipeline", "dpsgd_over_ranks")
+SOME = ("pipeline", "dpsgd_over_ranks")
 
 
 @pytest.mark.parametrize("names", [SOME, pytest.param(RECIPES, marks=pytest.mark.thorough)],
