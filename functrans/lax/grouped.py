@@ -76,7 +76,8 @@ class Groups:
         for group in self.members:
             for place, k in enumerate(group):
                 table[k] = of(group, place)
-        return dynamic_index_in_dim(to_array(table), axis_index_p.bind(axis_name=self.name), 0, False)
+        here = axis_index_p.bind(axis_name=self.name)
+        return dynamic_index_in_dim(to_array(table), here, 0, False)
 
     @property
     def length(self) -> Any:
