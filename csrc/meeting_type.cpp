@@ -170,7 +170,7 @@ PyObject* py_reduce_scatter(PyObject* self, PyObject* args) {
   });
 }
 
-// group_table([(key, Rendezvous or None, member, size), ...]): for set_groups.
+// group_table([(key, Meeting, NcclCommunicator or None, member, size), ...]): for set_groups.
 PyObject* group_table(PyObject*, PyObject* list) {
   Ref items(PySequence_Fast(list, "group_table takes a sequence"));
   if (!items) return nullptr;

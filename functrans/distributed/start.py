@@ -18,8 +18,17 @@ from functrans.core.communicator import ProcessDevices, set_processes
 from functrans.core.cpu_devices import cpu_device_count
 from functrans.core.errors import ArgumentError, BackendError, CollectiveError
 from functrans.distributed.coordinator import listen, split_address, start_coordinator
+from functrans.distributed.engines import register_engine
+from functrans.distributed.gpus import NcclEngine
 from functrans.distributed.mpi import HANDLES
-from functrans.distributed.processes import Processes, current, is_initialized, set_current
+from functrans.distributed.processes import (
+    Processes,
+    broadcast_bytes,
+    current,
+    is_initialized,
+    on_failure,
+    set_current,
+)
 from functrans.distributed.watch import Watch
 
 __all__ = ["initialize", "shutdown"]
@@ -114,6 +123,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         _open(mpi, crowded=mates > cores)
     set_current(Processes(rank, count, watch, mpi, why_not, ends_mpi))
     set_processes(rank, count, _divided(known))
+    register_engine(NcclEngine(broadcast_bytes, on_failure))
     atexit.register(_at_exit)
 
 
