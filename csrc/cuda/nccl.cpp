@@ -99,7 +99,7 @@ struct Reduced {
 // How NCCL calls a reduction of a dtype. A sum of booleans is `or`, that of complex numbers of pairs.
 Reduced reduced(std::int64_t op, std::int64_t type, const Device& device) {
   static constexpr int ops[] = {kSum, kMax, kMin, kProduct};
-  using R = Rendezvous;
+  using R = Meeting;
   const int plain = ops[op];
   switch (type) {
     case R::kBool: return {kUint8, op == R::kSum ? kMax : op == R::kProduct ? kMin : plain, 1};
@@ -164,7 +164,7 @@ void give(const Communicator& c, const CollectiveCall& call, CUstream stream) {
   const auto count = static_cast<std::size_t>(n.count);
   if (count == 0) return;
   const std::size_t bytes =
-      count * static_cast<std::size_t>(element_size(static_cast<Rendezvous::Type>(n.type)));
+      count * static_cast<std::size_t>(element_size(static_cast<Meeting::Type>(n.type)));
   const void* in = address(call.in);
   void* out = address(call.out);
   switch (n.kind) {
