@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import _runtime, lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.array import Array
 from functrans.at import At
 from functrans.concretize import install_refusals
@@ -35,39 +35,39 @@ _FUNCTIONS = (
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array converted to a dtype; itself when it has it."""
-    return fnp.astype(self, dtype, device=device)
+    return jnp.astype(self, dtype, device=device)
 
 
 def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
     """The elements in another shape, given as one tuple or as sizes; one may be -1."""
-    return fnp.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    return jnp.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
     """The axes in the given order, as one tuple or as numbers; reversed by default."""
     if not axes or (len(axes) == 1 and axes[0] is None):
-        return fnp.transpose(self)
-    return fnp.transpose(self, axes if isinstance(axes[0], int) else axes[0])
+        return jnp.transpose(self)
+    return jnp.transpose(self, axes if isinstance(axes[0], int) else axes[0])
 
 
 def _flatten(self: Any, order: str = "C") -> Any:
     """The elements as a vector."""
-    return fnp.ravel(self, order)
+    return jnp.ravel(self, order)
 
 
 def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
     """The parts along an axis for which a condition holds."""
-    return fnp.compress(condition, self, axis, **options)
+    return jnp.compress(condition, self, axis, **options)
 
 
 def _conj(self: Any) -> Any:
     """The complex conjugate."""
-    return fnp.conj(self)
+    return jnp.conj(self)
 
 
 def _copy(self: Any) -> Any:
     """Another array of the same values, which outlives the donation of the first."""
-    return fnp.copy(self)
+    return jnp.copy(self)
 
 
 def view_as(self: Any, dtype: Any = None, *sizes: Any) -> Any:
@@ -87,8 +87,8 @@ def view_as(self: Any, dtype: Any = None, *sizes: Any) -> Any:
     if new == self.dtype:
         return self
     if new == np.bool_:
-        return fnp.not_equal(view_as(self, np.uint8), 0)
-    x = fnp.astype(self, np.uint8) if self.dtype == np.bool_ else self
+        return jnp.not_equal(view_as(self, np.uint8), 0)
+    x = jnp.astype(self, np.uint8) if self.dtype == np.bool_ else self
     old_width, new_width = x.dtype.itemsize, new.itemsize
     if old_width == new_width:
         return lax.bitcast_convert_type(x, new)
@@ -105,8 +105,8 @@ def view_as(self: Any, dtype: Any = None, *sizes: Any) -> Any:
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
     """round(x, ndigits): floating numbers; integers where no number of digits is given."""
-    rounded = fnp.round(self, ndigits or 0)
-    return fnp.astype(rounded, dtypes.default_int()) if ndigits is None else rounded
+    rounded = jnp.round(self, ndigits or 0)
+    return jnp.astype(rounded, dtypes.default_int()) if ndigits is None else rounded
 
 
 def _strides(self: Array) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ def _strides(self: Array) -> tuple[int, ...]:
 
 
 def _contains(self: Any, value: Any) -> bool:
-    return bool(fnp.any(fnp.equal(self, value)))
+    return bool(jnp.any(jnp.equal(self, value)))
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
@@ -128,7 +128,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     if api_version is not None and api_version not in API_VERSIONS:
         raise ArgumentError(f"there is no revision {api_version!r} of the array API here.",
                             fix=f"Revisions are {', '.join(API_VERSIONS)}.")
-    return used_namespace(fnp)
+    return used_namespace(jnp)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -140,7 +140,7 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 _METHODS: dict[str, Any] = {
-    **{name: getattr(fnp, name) for name in _FUNCTIONS},
+    **{name: getattr(jnp, name) for name in _FUNCTIONS},
     "astype": _astype, "reshape": _reshape, "transpose": _transpose, "flatten": _flatten,
     "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": view_as,
     "to_device": _to_device, "__contains__": _contains,
@@ -149,11 +149,11 @@ _METHODS: dict[str, Any] = {
 }
 
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "T": (lambda self: fnp.transpose(self), "The array with its axes reversed."),
-    "mT": (lambda self: fnp.matrix_transpose(self), "The array with its last two axes exchanged."),
-    "real": (lambda self: fnp.real(self), "The real part."),
-    "imag": (lambda self: fnp.imag(self), "The imaginary part."),
-    "flat": (lambda self: fnp.ravel(self), "The elements in row-major order, as a vector."),
+    "T": (lambda self: jnp.transpose(self), "The array with its axes reversed."),
+    "mT": (lambda self: jnp.matrix_transpose(self), "The array with its last two axes exchanged."),
+    "real": (lambda self: jnp.real(self), "The real part."),
+    "imag": (lambda self: jnp.imag(self), "The imaginary part."),
+    "flat": (lambda self: jnp.ravel(self), "The elements in row-major order, as a vector."),
     "at": (At, "Changed copies: `x.at[index].set(values)`, `add`, `multiply`, `get`, ..."),
 }
 

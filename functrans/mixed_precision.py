@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import ArgumentError, publish
 from functrans.tree import leaves, map
@@ -26,7 +26,7 @@ __all__ = ["DynamicLossScale", "NoLossScale", "Policy", "StaticLossScale", "all_
 def _cast(tree: T, dtype: Any) -> T:
     def cast(x: Any) -> Any:
         kind = getattr(x, "dtype", None)
-        return x.astype(dtype) if kind is not None and fnp.issubdtype(kind, fnp.floating) else x
+        return x.astype(dtype) if kind is not None and jnp.issubdtype(kind, jnp.floating) else x
 
     result: T = map(cast, tree)
     return result
@@ -128,13 +128,13 @@ class StaticLossScale:
 
     def scale(self, tree: T) -> T:
         """Losses times the scale, in their dtypes."""
-        result: T = map(lambda x: x * fnp.asarray(self.loss_scale).astype(x.dtype), tree)
+        result: T = map(lambda x: x * jnp.asarray(self.loss_scale).astype(x.dtype), tree)
         return result
 
     def unscale(self, tree: T) -> T:
         """Gradients divided by the scale, in their dtypes."""
-        result: T = map(lambda x: (x / fnp.asarray(self.loss_scale).astype(
-            fnp.promote_types(x.dtype, np.float32))).astype(x.dtype), tree)
+        result: T = map(lambda x: (x / jnp.asarray(self.loss_scale).astype(
+            jnp.promote_types(x.dtype, np.float32))).astype(x.dtype), tree)
         return result
 
     def adjust(self, is_finite: Any) -> StaticLossScale:
@@ -163,13 +163,13 @@ class DynamicLossScale(StaticLossScale):
 
     def adjust(self, is_finite: Any) -> DynamicLossScale:
         """The scale of the next step, after gradients that were finite or not."""
-        scale = fnp.asarray(self.loss_scale)
-        last = fnp.asarray(self.counter) == fnp.asarray(self.period) - 1
+        scale = jnp.asarray(self.loss_scale)
+        last = jnp.asarray(self.counter) == jnp.asarray(self.period) - 1
         grown = scale * self.factor
-        grown = fnp.where(fnp.isfinite(grown), grown, scale)
-        shrunk = fnp.maximum(scale / self.factor, self.min_loss_scale)
-        after = fnp.where(is_finite, fnp.where(last, grown, scale), shrunk).astype(scale.dtype)
-        counter = fnp.where(fnp.logical_and(is_finite, ~last), fnp.asarray(self.counter) + 1, 0)
+        grown = jnp.where(jnp.isfinite(grown), grown, scale)
+        shrunk = jnp.maximum(scale / self.factor, self.min_loss_scale)
+        after = jnp.where(is_finite, jnp.where(last, grown, scale), shrunk).astype(scale.dtype)
+        counter = jnp.where(jnp.logical_and(is_finite, ~last), jnp.asarray(self.counter) + 1, 0)
         return DynamicLossScale(after, counter, self.period, self.factor, self.min_loss_scale)
 
 
@@ -180,9 +180,9 @@ def all_finite(tree: Any) -> Array:
     >>> bool(ft.mixed_precision.all_finite({"a": 1.0, "b": ft.numpy.array([1.0, ft.numpy.inf])}))
     False
     """
-    total = fnp.array(True)
+    total = jnp.array(True)
     for x in leaves(tree):
-        total = fnp.logical_and(total, fnp.all(fnp.isfinite(x)))
+        total = jnp.logical_and(total, jnp.all(jnp.isfinite(x)))
     return total
 
 
@@ -193,7 +193,7 @@ def select_tree(pred: Any, on_true: T, on_false: T) -> T:
     >>> ft.mixed_precision.select_tree(True, {"a": jnp.zeros(2)}, {"a": jnp.ones(2)})
     {'a': Array([0., 0.], dtype=float32)}
     """
-    result: T = map(lambda a, b: lax.select(fnp.asarray(pred), fnp.asarray(a), fnp.asarray(b)),
+    result: T = map(lambda a, b: lax.select(jnp.asarray(pred), jnp.asarray(a), jnp.asarray(b)),
                     on_true, on_false)
     return result
 

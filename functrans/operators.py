@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans import _runtime
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import ArrayBase
 from functrans.at import refuse_delitem, refuse_setitem
 from functrans.core import dtypes
@@ -105,34 +105,34 @@ def _unary(primitive: Any, function: Operator) -> Operator:
 
 
 _BINARY: dict[str, tuple[Operator, Operator]] = {
-    "add": _binary(arithmetic.add_p, fnp.add, "iufc"),
-    "sub": _binary(arithmetic.sub_p, fnp.subtract, "iufc"),
-    "mul": _binary(arithmetic.mul_p, fnp.multiply, "iufc"),
-    "truediv": _binary(arithmetic.div_p, fnp.true_divide, "fc"),
-    "floordiv": _composed(fnp.floor_divide),
-    "mod": _composed(fnp.remainder),
-    "divmod": _composed(fnp.divmod),
-    "pow": _composed(fnp.power),
-    "matmul": _composed(fnp.matmul),
-    "and": _composed(fnp.bitwise_and),
-    "or": _composed(fnp.bitwise_or),
-    "xor": _composed(fnp.bitwise_xor),
-    "lshift": _composed(fnp.left_shift),
-    "rshift": _composed(fnp.right_shift),
+    "add": _binary(arithmetic.add_p, jnp.add, "iufc"),
+    "sub": _binary(arithmetic.sub_p, jnp.subtract, "iufc"),
+    "mul": _binary(arithmetic.mul_p, jnp.multiply, "iufc"),
+    "truediv": _binary(arithmetic.div_p, jnp.true_divide, "fc"),
+    "floordiv": _composed(jnp.floor_divide),
+    "mod": _composed(jnp.remainder),
+    "divmod": _composed(jnp.divmod),
+    "pow": _composed(jnp.power),
+    "matmul": _composed(jnp.matmul),
+    "and": _composed(jnp.bitwise_and),
+    "or": _composed(jnp.bitwise_or),
+    "xor": _composed(jnp.bitwise_xor),
+    "lshift": _composed(jnp.left_shift),
+    "rshift": _composed(jnp.right_shift),
 }
 _COMPARISONS: dict[str, Operator] = {
-    "lt": _binary(compare.lt_p, fnp.less, "biuf")[0],
-    "le": _binary(compare.le_p, fnp.less_equal, "biuf")[0],
-    "eq": _binary(compare.eq_p, fnp.equal, "biufc")[0],
-    "ne": _binary(compare.ne_p, fnp.not_equal, "biufc")[0],
-    "gt": _binary(compare.gt_p, fnp.greater, "biuf")[0],
-    "ge": _binary(compare.ge_p, fnp.greater_equal, "biuf")[0],
+    "lt": _binary(compare.lt_p, jnp.less, "biuf")[0],
+    "le": _binary(compare.le_p, jnp.less_equal, "biuf")[0],
+    "eq": _binary(compare.eq_p, jnp.equal, "biufc")[0],
+    "ne": _binary(compare.ne_p, jnp.not_equal, "biufc")[0],
+    "gt": _binary(compare.gt_p, jnp.greater, "biuf")[0],
+    "ge": _binary(compare.ge_p, jnp.greater_equal, "biuf")[0],
 }
 _UNARY: dict[str, Operator] = {
-    "neg": _unary(arithmetic.neg_p, fnp.negative),
-    "pos": lambda self: fnp.positive(self),
-    "abs": _unary(arithmetic.abs_p, fnp.absolute),
-    "invert": lambda self: fnp.invert(self),
+    "neg": _unary(arithmetic.neg_p, jnp.negative),
+    "pos": lambda self: jnp.positive(self),
+    "abs": _unary(arithmetic.abs_p, jnp.absolute),
+    "invert": lambda self: jnp.invert(self),
 }
 
 
@@ -153,7 +153,7 @@ def _size_operator(name: str, x: Any, y: Any) -> Any:
 
 
 def _counted(size: Dim) -> Any:
-    return convert_element_type(fnp.asarray(size), dtypes.default_float(), weak_type=True)
+    return convert_element_type(jnp.asarray(size), dtypes.default_float(), weak_type=True)
 
 
 def install_operators() -> None:

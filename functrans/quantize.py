@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError, publish
 from functrans.core.source import user_source
@@ -48,7 +48,7 @@ class QuantizedArray:
 
 
 def _kind(dtype: DTypeLike) -> tuple[Any, float]:
-    wanted = fnp.dtype(dtype)
+    wanted = jnp.dtype(dtype)
     if wanted.name not in _LARGEST:
         raise DTypeError(f"quantize has no {wanted.name}.", where=user_source(),
                          fix="one of " + ", ".join(_LARGEST))
@@ -56,13 +56,13 @@ def _kind(dtype: DTypeLike) -> tuple[Any, float]:
 
 
 def _scales(w: Array, axis: int | Sequence[int], largest: float) -> Array:
-    peak = fnp.max(abs(w), axis=axis, keepdims=True).astype(np.float32)
-    return fnp.where(peak == 0, 1, peak / largest)
+    peak = jnp.max(abs(w), axis=axis, keepdims=True).astype(np.float32)
+    return jnp.where(peak == 0, 1, peak / largest)
 
 
 def _rounded(w: Array, scales: Array, dtype: Any, largest: float) -> Array:
-    scaled = fnp.clip(w.astype(np.float32) / scales, -largest, largest)
-    return (fnp.round(scaled) if dtype.kind == "i" else scaled).astype(dtype)
+    scaled = jnp.clip(w.astype(np.float32) / scales, -largest, largest)
+    return (jnp.round(scaled) if dtype.kind == "i" else scaled).astype(dtype)
 
 
 def quantize(w: ArrayLike, dtype: DTypeLike = "int8",
@@ -78,7 +78,7 @@ def quantize(w: ArrayLike, dtype: DTypeLike = "int8",
            [  64,   64]], dtype=int8)
     """
     w = operand("quantize", w)
-    if not fnp.issubdtype(w.dtype, fnp.floating):
+    if not jnp.issubdtype(w.dtype, jnp.floating):
         raise DTypeError(f"quantize got an array of dtype {w.dtype}.", where=user_source(),
                          fix="floating weights")
     kind, largest = _kind(dtype)
@@ -117,7 +117,7 @@ def matmul(x: ArrayLike, q: QuantizedArray, *, activations: DTypeLike | None = N
     if activations is None:
         out = _mixed_product(x, q.values)
     else:
-        if fnp.dtype(activations) != q.values.dtype:
+        if jnp.dtype(activations) != q.values.dtype:
             raise ArgumentError(f"quantize.matmul got activations={activations!r} for weights of "
                                 f"dtype {q.values.dtype}.", where=user_source(),
                                 fix=f"activations={q.values.dtype.name!r}")
@@ -127,9 +127,9 @@ def matmul(x: ArrayLike, q: QuantizedArray, *, activations: DTypeLike | None = N
 
 def _mixed_product(x: Array, values: Array) -> Array:
     """x @ values with the weights converted as they are read."""
-    wide = x.dtype if fnp.issubdtype(x.dtype, fnp.floating) else np.dtype(np.float32)
-    return fnp.matmul(x.astype(wide), values.astype(wide),
-                      preferred_element_type=fnp.promote_types(wide, np.float32))
+    wide = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else np.dtype(np.float32)
+    return jnp.matmul(x.astype(wide), values.astype(wide),
+                      preferred_element_type=jnp.promote_types(wide, np.float32))
 
 
 @custom_jvp
@@ -137,7 +137,7 @@ def _quantized_product(x: Array, values: Array) -> Array:
     kind, largest = _kind(values.dtype)
     scales = _scales(x, -1, largest)
     total = np.int32 if kind.kind == "i" else np.float32
-    product = fnp.matmul(_rounded(x, scales, kind, largest), values, preferred_element_type=total)
+    product = jnp.matmul(_rounded(x, scales, kind, largest), values, preferred_element_type=total)
     return product.astype(np.float32) * scales
 
 
@@ -177,7 +177,7 @@ def quantize_tree(params: PyTree, dtype: DTypeLike = "int8", *,
     ('QuantizedArray', 24, 'float32')
     """
     chosen = where or (lambda path, x: getattr(x, "ndim", 0) == 2
-                       and fnp.issubdtype(x.dtype, fnp.floating))
+                       and jnp.issubdtype(x.dtype, jnp.floating))
     return map_with_path(lambda path, x: quantize(x, dtype) if chosen(path, x) else x, params)
 
 

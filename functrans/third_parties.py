@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.array import Array
 from functrans.core.trace import Tracer
 
@@ -65,19 +65,19 @@ def _tell_einops(module: ModuleType) -> None:
         framework_name = "functrans"
 
         def __init__(self) -> None:
-            self.np = fnp
+            self.np = jnp
 
         def is_appropriate_type(self, tensor: object) -> bool:
             return _is_ours(tensor)
 
         def from_numpy(self, x: Any) -> Array:
-            return fnp.asarray(x)
+            return jnp.asarray(x)
 
         def to_numpy(self, x: Any) -> np.ndarray[Any, Any]:
             return np.asarray(x)
 
         def is_float_type(self, x: Any) -> bool:
-            return bool(fnp.issubdtype(x.dtype, fnp.floating))
+            return bool(jnp.issubdtype(x.dtype, jnp.floating))
 
     module.FunctransBackend = FunctransBackend  # type: ignore[attr-defined]
 

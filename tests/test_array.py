@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.dtypes import result_type
 from functrans.core.errors import (
     ArgumentError,
@@ -28,12 +28,12 @@ from functrans.core.errors import (
     ShapeError,
 )
 
-X = fnp.asarray(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32))
+X = jnp.asarray(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32))
 
 
 def eager_staged_mapped(fun: Callable[..., Any], *args: Any) -> list[Any]:
     """Results of `fun` on arrays, on staging tracers, under jvp, and in one lane of a vmap."""
-    arrays = [fnp.asarray(a) for a in args]
+    arrays = [jnp.asarray(a) for a in args]
     lane = ft.vmap(fun)(*[a[None] for a in arrays])
     return [fun(*arrays), ft.jit(fun)(*arrays), ft.tree.map(lambda x: x[0], lane)]
 
@@ -51,21 +51,21 @@ def eager_staged_mapped(fun: Callable[..., Any], *args: Any) -> list[Any]:
     (np.array([1 + 2j], np.complex64), "Array([1.+2.j], dtype=complex64)"),
 ])
 def test_repr(x: np.ndarray, text: str) -> None:
-    assert repr(fnp.asarray(x)) == text
+    assert repr(jnp.asarray(x)) == text
 
 
 def test_repr_of_weak_and_long_arrays() -> None:
-    assert repr(fnp.asarray(1.0)) == "Array(1., dtype=float32, weak_type=True)"
-    long = repr(fnp.arange(10_000))
+    assert repr(jnp.asarray(1.0)) == "Array(1., dtype=float32, weak_type=True)"
+    long = repr(jnp.arange(10_000))
     assert "..." in long and long.endswith("dtype=int32)") and len(long) < 200
-    assert max(map(len, repr(fnp.linspace(0, 1, 40)).splitlines())) <= 80
+    assert max(map(len, repr(jnp.linspace(0, 1, 40)).splitlines())) <= 80
 
 
 def test_str_and_format() -> None:
     assert str(X[0]) == "[1. 2. 3.]"
     assert f"{X[0, 1]:.3f}" == "2.000"
     assert f"{X[0]}" == "[1. 2. 3.]"
-    assert f"{fnp.asarray(7):>5d}" == "    7"
+    assert f"{jnp.asarray(7):>5d}" == "    7"
     with pytest.raises(ArgumentError, match=r"'.3f' is for one number.* shape \(2, 3\)"):
         format(X, ".3f")
 
@@ -73,7 +73,7 @@ def test_str_and_format() -> None:
 def test_html() -> None:
     html = X._repr_html_()
     assert html.count("<tr>") == 2 and html.count("<td") == 6 and "f32[2,3]" in html
-    assert "<pre>Array" in fnp.zeros((2, 2, 2))._repr_html_()
+    assert "<pre>Array" in jnp.zeros((2, 2, 2))._repr_html_()
 
 
 def test_repr_of_a_tracer_names_its_type() -> None:
@@ -164,9 +164,9 @@ def test_numpy_on_the_left_gives_arrays() -> None:
 def test_a_python_scalar_is_a_literal_of_the_arrays_dtype() -> None:
     assert str(ft.make_jaxpr(lambda x: 2 * x)(X)) == (
         "{ lambda ; a:f32[2,3]. let b:f32[2,3] = mul 2.0:f32[] a in (b,) }")
-    half = fnp.ones(2, "bfloat16")
+    half = jnp.ones(2, "bfloat16")
     assert (half * 2.5).dtype == half.dtype
-    assert (fnp.arange(2) * 2.5).dtype == np.float32
+    assert (jnp.arange(2) * 2.5).dtype == np.float32
 
 
 def test_foreign_operands_are_refused_as_python_does() -> None:
@@ -179,7 +179,7 @@ def test_foreign_operands_are_refused_as_python_does() -> None:
 
 
 def test_augmented_assignment_makes_a_new_array() -> None:
-    x = before = fnp.zeros(2)
+    x = before = jnp.zeros(2)
     x += 1
     assert before.tolist() == [0, 0] and x.tolist() == [1, 1]
 
@@ -249,7 +249,7 @@ def test_facts_of_arrays_and_tracers() -> None:
 def test_view_needs_whole_elements() -> None:
     with pytest.raises(ShapeError, match="whole elements of 8 bytes"):
         X.view("float64")
-    assert fnp.arange(4, dtype="int16").view("int64").shape == (1,)
+    assert jnp.arange(4, dtype="int16").view("int64").shape == (1,)
 
 
 def test_items_and_lists() -> None:
@@ -261,9 +261,9 @@ def test_items_and_lists() -> None:
 
 
 def test_conversions_of_arrays() -> None:
-    assert bool(fnp.asarray(2)) and int(fnp.asarray(3.7)) == 3 and float(X[0, 0]) == 1.0
-    assert complex(fnp.asarray(1j)) == 1j and [10, 20, 30][fnp.asarray(1)] == 20
-    assert list(range(fnp.asarray(3))) == [0, 1, 2] and len(X) == 2
+    assert bool(jnp.asarray(2)) and int(jnp.asarray(3.7)) == 3 and float(X[0, 0]) == 1.0
+    assert complex(jnp.asarray(1j)) == 1j and [10, 20, 30][jnp.asarray(1)] == 20
+    assert list(range(jnp.asarray(3))) == [0, 1, 2] and len(X) == 2
     assert 5 in X and 9 not in X
     assert [row.tolist() for row in X] == X.tolist()
     with pytest.raises(ValueError, match=r"\.any\(\) or \.all\(\)"):
@@ -285,7 +285,7 @@ ASKED: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: x.item(), "a Python value", "functrans.debug.print"),
     (lambda x: x.tolist(), "a Python value", "return it from the function"),
     (lambda x: f"{x:.2f}", "formatted text", "functrans.debug.print"),
-    (lambda x: 2.0 in fnp.stack([x, x]), r"bool\(\)", "functrans.numpy.where"),
+    (lambda x: 2.0 in jnp.stack([x, x]), r"bool\(\)", "functrans.numpy.where"),
 ]
 
 
@@ -294,7 +294,7 @@ ASKED: list[tuple[Callable[[Any], Any], str, str]] = [
 def test_asking_a_traced_value(ask: Callable[[Any], Any], what: str, fix: str) -> None:
     for transform in (ft.jit, lambda f: lambda x: ft.vmap(f)(x[None])):
         with pytest.raises(ConcretizationError, match=what) as error:
-            transform(ask)(fnp.asarray(2.0))
+            transform(ask)(jnp.asarray(2.0))
         text = str(error.value)
         assert "test_array.py" in text and fix.replace("\\", "") in text
 
@@ -324,7 +324,7 @@ def test_values_are_known_under_grad() -> None:
         assert float(x) == 3.0 and f"{x:.1f}" == "3.0" and x.item() == 3.0
         return x * 2 if x > 0 else x
 
-    assert float(ft.grad(f)(fnp.asarray(3.0))) == 2.0
+    assert float(ft.grad(f)(jnp.asarray(3.0))) == 2.0
     with pytest.raises(ConcretizationError, match="a NumPy array"):  # it would lose the derivative
         ft.grad(lambda x: np.asarray(x).sum())(3.0)
 
@@ -379,7 +379,7 @@ def test_deletion_is_refused() -> None:
 
 
 def test_numpy_input_is_copied() -> None:
-    for make in (fnp.asarray, fnp.array, ft.device_put):
+    for make in (jnp.asarray, jnp.array, ft.device_put):
         source = np.zeros(3, np.float32)
         x = make(source)
         source[0] = 1
@@ -406,7 +406,7 @@ def test_buffer_protocol() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", ml_dtypes.bfloat16, "complex128"])
 def test_pickle_and_copy(dtype: Any) -> None:
-    x = fnp.asarray(np.arange(6).reshape(2, 3).astype(dtype))
+    x = jnp.asarray(np.arange(6).reshape(2, 3).astype(dtype))
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(x, protocol))
         assert type(again) is ft.Array and again.dtype == x.dtype and again.shape == x.shape
@@ -417,11 +417,11 @@ def test_pickle_and_copy(dtype: Any) -> None:
 
 
 def test_pickle_keeps_weakness() -> None:
-    assert pickle.loads(pickle.dumps(fnp.asarray(1.0))).weak_type
+    assert pickle.loads(pickle.dumps(jnp.asarray(1.0))).weak_type
 
 
 def test_weak_references() -> None:
-    x = fnp.zeros(3)
+    x = jnp.zeros(3)
     ref = weakref.ref(x)
     assert ref() is x
     del x
@@ -493,7 +493,7 @@ def test_numpy_functions_take_arrays_and_tracers(fun: Callable[[Any], Any]) -> N
 
 
 def test_array_namespace() -> None:
-    assert X.__array_namespace__() is fnp
+    assert X.__array_namespace__() is jnp
 
 
 def test_conversion_to_what_is_no_dtype() -> None:
@@ -508,7 +508,7 @@ def test_tracers_are_arrays() -> None:
                 return x * 2 if isinstance(x, ft.Array) else 0 * x
         return 0 * x
 
-    xs = fnp.arange(3.0)
+    xs = jnp.arange(3.0)
     want = (2 * xs).tolist()
     for change in (seen, ft.jit(seen), ft.vmap(seen), ft.checkpoint(seen), ft.jit(ft.vmap(seen)),
                    lambda x: ft.linearize(seen, x)[0], lambda x: ft.jvp(seen, (x,), (x,))[1],
@@ -528,4 +528,4 @@ def test_traced_values_can_be_copied() -> None:
 
     for change in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
         assert float(change(2.0)) == 12.0
-    assert ft.vmap(f)(fnp.arange(3.0)).tolist() == [0.0, 1.0, 8.0]
+    assert ft.vmap(f)(jnp.arange(3.0)).tolist() == [0.0, 1.0, 8.0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 NARROW = ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
@@ -37,19 +37,19 @@ def described(capsule, name, offset):
 
 
 def test_bfloat16_says_so():
-    x = fnp.arange(6, dtype="bfloat16")
+    x = jnp.arange(6, dtype="bfloat16")
     # the dtype follows pointer, device and number of dimensions: 8 + 8 + 4 bytes; a versioned
     # struct has version, context, deleter and flags before: 8 + 8 + 8 + 8
     assert described(x.__dlpack__(), b"dltensor", 20) == (4, 16, 1)
     assert described(x.__dlpack__(max_version=(1, 0)), b"dltensor_versioned", 52) == (4, 16, 1)
-    assert described(fnp.ones(2).__dlpack__(), b"dltensor", 20) == (2, 32, 1)
+    assert described(jnp.ones(2).__dlpack__(), b"dltensor", 20) == (2, 32, 1)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize("dtype", NARROW)
 def test_both_ways_without_a_copy(dtype, versioned):
-    x = fnp.asarray(np.arange(6.0).reshape(2, 3), dtype)
+    x = jnp.asarray(np.arange(6.0).reshape(2, 3), dtype)
     y = ft.dlpack.from_dlpack(Library(x, versioned))
     assert y.dtype == getattr(ml_dtypes, dtype) and y.shape == (2, 3)
     assert np.shares_memory(np.asarray(x).view(np.uint8), np.asarray(y).view(np.uint8))
@@ -62,7 +62,7 @@ def test_both_ways_without_a_copy(dtype, versioned):
 
 @pytest.mark.parametrize("versioned", [True, False])
 def test_complex32_is_a_complex_number_of_32_bits(versioned):
-    x = fnp.array([1 + 2j, -3j], "complex32")
+    x = jnp.array([1 + 2j, -3j], "complex32")
     assert described(x.__dlpack__(), b"dltensor", 20) == (5, 32, 1)
     y = ft.dlpack.from_dlpack(Library(x, versioned))
     assert y.dtype == x.dtype and y.tolist() == [1 + 2j, -3j]
@@ -73,7 +73,7 @@ def test_complex32_is_a_complex_number_of_32_bits(versioned):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32",
                                    "complex64", "complex128"])
 def test_dtypes_of_numpy(dtype, versioned):
-    x = fnp.asarray(np.arange(4)).astype(dtype)
+    x = jnp.asarray(np.arange(4)).astype(dtype)
     y = ft.dlpack.from_dlpack(Library(x, versioned))
     assert y.dtype == x.dtype and y.tolist() == x.tolist()
     if versioned:
@@ -83,7 +83,7 @@ def test_dtypes_of_numpy(dtype, versioned):
 
 
 def test_copies_and_many_exports():
-    x = fnp.arange(4, dtype="bfloat16")
+    x = jnp.arange(4, dtype="bfloat16")
     own = ft.dlpack.from_dlpack(Library(x, True), copy=True)
     assert not np.shares_memory(np.asarray(own).view("u2"), np.asarray(x).view("u2"))
     capsules = [x.__dlpack__() for _ in range(100)]  # not consumed: each frees its own struct
@@ -94,4 +94,4 @@ def test_copies_and_many_exports():
 
 def test_every_floating_dtype_prints_as_numbers():
     for dtype in (*NARROW, "float8_e4m3fnuz", "float8_e5m2fnuz"):
-        assert "1.5" in repr(fnp.asarray([1.5, 2.0, 0.25], dtype)), dtype
+        assert "1.5" in repr(jnp.asarray([1.5, 2.0, 0.25], dtype)), dtype

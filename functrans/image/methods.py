@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.source import user_source
 from functrans.typing import Array
@@ -51,22 +51,22 @@ _NAMES: Final[Mapping[str, ResizeMethod]] = MappingProxyType({
 
 
 def _triangle(x: Array) -> Array:
-    return fnp.maximum(0, 1 - x)
+    return jnp.maximum(0, 1 - x)
 
 
 def _lanczos(x: Array, radius: float) -> Array:
     """The sinc window times sinc, 1 at and beside 0."""
-    product = radius * fnp.sin(math.pi * x) * fnp.sin(math.pi * x / radius)
+    product = radius * jnp.sin(math.pi * x) * jnp.sin(math.pi * x / radius)
     near = x <= 1e-3
-    value = fnp.where(near, 1, product / fnp.where(near, 1, (math.pi * x) ** 2))
-    return fnp.where(x > radius, 0, value)
+    value = jnp.where(near, 1, product / jnp.where(near, 1, (math.pi * x) ** 2))
+    return jnp.where(x > radius, 0, value)
 
 
 def _cubic(x: Array, a: float) -> Array:
     """Keys, Cubic convolution interpolation, IEEE Trans. ASSP 29 (1981), by its free number."""
     inner = ((a + 2) * x - (a + 3)) * x * x + 1
     outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return fnp.where(x >= 2, 0, fnp.where(x >= 1, outer, inner))
+    return jnp.where(x >= 2, 0, jnp.where(x >= 1, outer, inner))
 
 
 class ResizeKernel(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -35,7 +35,7 @@ def resize(image: ArrayLike, shape: ShapeLike, method: str | ResizeMethod, antia
     axes = [d for d in range(x.ndim) if x.shape[d] != sizes[d]]
     if how is ResizeMethod.NEAREST:
         for d in axes:
-            x = fnp.take(x, _nearest(x.shape[d], sizes[d]), axis=d)
+            x = jnp.take(x, _nearest(x.shape[d], sizes[d]), axis=d)
         return x
     (x,) = promote_dtypes_inexact("image.resize", x)
     scales = [sizes[d] / x.shape[d] if x.shape[d] else 1.0 for d in axes]
@@ -67,7 +67,7 @@ def scale_and_translate(image: ArrayLike, shape: ShapeLike, spatial_dims: Sequen
     if len(set(axes)) != len(axes):
         raise ArgumentError(f"functrans.image.scale_and_translate: spatial_dims={spatial_dims} "
                             "names one axis twice.", where=user_source())
-    scales, moves = (fnp.asarray(v) for v in (scale, translation))
+    scales, moves = (jnp.asarray(v) for v in (scale, translation))
     if scales.shape != (len(axes),) or moves.shape != (len(axes),):
         raise ShapeError(f"functrans.image.scale_and_translate: scale has shape {scales.shape} and "
                          f"translation {moves.shape}.", where=user_source(),
@@ -84,7 +84,7 @@ def scale_and_translate(image: ArrayLike, shape: ShapeLike, spatial_dims: Sequen
 
 def _operands(name: str, image: ArrayLike, shape: ShapeLike, method: str | ResizeMethod
               ) -> tuple[Array, Shape, ResizeMethod]:
-    x = fnp.asarray(image)
+    x = jnp.asarray(image)
     sizes = shape_tuple(shape, name, "functrans.image")
     if len(sizes) != x.ndim:
         raise ShapeError(f"functrans.image.{name}: the image has shape {x.shape}, the result "
@@ -95,8 +95,8 @@ def _operands(name: str, image: ArrayLike, shape: ShapeLike, method: str | Resiz
 
 def _nearest(size: Any, wanted: Any) -> Array:
     """The pixels under the middles of the pixels of the result."""
-    middles = (fnp.arange(wanted, dtype=np.float32) + 0.5) * size / wanted
-    return fnp.floor(middles).astype(np.int32)
+    middles = (jnp.arange(wanted, dtype=np.float32) + 0.5) * size / wanted
+    return jnp.floor(middles).astype(np.int32)
 
 
 def _resampled(x: Array, shape: Shape, axes: Sequence[int], scales: Sequence[Any],
@@ -105,7 +105,7 @@ def _resampled(x: Array, shape: Shape, axes: Sequence[int], scales: Sequence[Any
     at_edges = method is ResizeMethod.CUBIC_PYTORCH and not antialias
     if method is ResizeMethod.CUBIC_PYTORCH and antialias:
         method = ResizeMethod.CUBIC
-    dtype = dtypes.result_type(x.real.dtype, *[s for s in scales if fnp.ndim(s) or
+    dtype = dtypes.result_type(x.real.dtype, *[s for s in scales if jnp.ndim(s) or
                                                not isinstance(s, float)])
     # the axis that shrinks most goes first, so that the others have less to do
     order = sorted(range(len(axes)), key=lambda i: _growth(x.shape[axes[i]], shape[axes[i]]))
@@ -115,8 +115,8 @@ def _resampled(x: Array, shape: Shape, axes: Sequence[int], scales: Sequence[Any
             weights = _weights_with_edges(size, shape[d], scales[i], moves[i], dtype)
         else:
             weights = _weights(size, shape[d], scales[i], moves[i], method, antialias, dtype)
-        product = fnp.tensordot(x, weights.astype(x.dtype), axes=((d,), (0,)), precision=precision)
-        x = fnp.moveaxis(product, -1, d)
+        product = jnp.tensordot(x, weights.astype(x.dtype), axes=((d,), (0,)), precision=precision)
+        x = jnp.moveaxis(product, -1, d)
     return x
 
 
@@ -128,43 +128,43 @@ def _growth(size: Any, wanted: Any) -> float:
 def _samples(size: Any, scale: Any, move: Any, dtype: Any) -> tuple[Array, Any]:
     """Where in the image, in pixels, the middles of the pixels of the result lie; 1 / scale."""
     step = 1 / scale
-    return (fnp.arange(size, dtype=dtype) + 0.5) * step - move * step - 0.5, step
+    return (jnp.arange(size, dtype=dtype) + 0.5) * step - move * step - 0.5, step
 
 
 def _weights(size: Any, wanted: Any, scale: Any, move: Any, method: ResizeMethod, antialias: bool,
              dtype: Any) -> Array:
     """The matrix (size, wanted) that an axis is multiplied by."""
     at, step = _samples(wanted, scale, move, dtype)
-    pixels = fnp.arange(size, dtype=dtype)[:, None]
+    pixels = jnp.arange(size, dtype=dtype)[:, None]
     if method is ResizeMethod.AREA:
         # how much of an input pixel a pixel of the result covers
-        left = (fnp.arange(wanted, dtype=dtype) - move) * step
-        shared = fnp.minimum(left + step, pixels + 1) - fnp.maximum(left, pixels)
-        weights = fnp.maximum(0, shared)
+        left = (jnp.arange(wanted, dtype=dtype) - move) * step
+        shared = jnp.minimum(left + step, pixels + 1) - jnp.maximum(left, pixels)
+        weights = jnp.maximum(0, shared)
     else:
-        width = fnp.maximum(step, 1) if antialias else 1
-        weights = KERNELS[method].weight(fnp.abs(at - pixels) / width)
+        width = jnp.maximum(step, 1) if antialias else 1
+        weights = KERNELS[method].weight(jnp.abs(at - pixels) / width)
     inside = (at >= -0.5) & (at <= size - 0.5)
-    return fnp.where(inside, _normalized(weights), 0).astype(dtype)
+    return jnp.where(inside, _normalized(weights), 0).astype(dtype)
 
 
 def _weights_with_edges(size: Any, wanted: Any, scale: Any, move: Any, dtype: Any) -> Array:
     """As _weights for the cubic kernel of PyTorch, whose pixels beyond an edge are those at it."""
     radius, weight = KERNELS[ResizeMethod.CUBIC_PYTORCH]
     at, _ = _samples(wanted, scale, move, dtype)
-    pixels = fnp.arange(-radius, size + radius, dtype=dtype)[:, None]
-    weights = weight(fnp.abs(at - pixels))
-    first = fnp.sum(weights[:radius + 1], axis=0, keepdims=True)
-    last = fnp.sum(weights[size + radius - 1:], axis=0, keepdims=True)
+    pixels = jnp.arange(-radius, size + radius, dtype=dtype)[:, None]
+    weights = weight(jnp.abs(at - pixels))
+    first = jnp.sum(weights[:radius + 1], axis=0, keepdims=True)
+    last = jnp.sum(weights[size + radius - 1:], axis=0, keepdims=True)
     if size == 1:
-        total = fnp.sum(weights, axis=0, keepdims=True)
+        total = jnp.sum(weights, axis=0, keepdims=True)
         return _normalized(total).astype(dtype)
     middle = weights[radius + 1:size + radius - 1]
-    return _normalized(fnp.concatenate([first, middle, last])).astype(dtype)
+    return _normalized(jnp.concatenate([first, middle, last])).astype(dtype)
 
 
 def _normalized(weights: Array) -> Array:
     """Weights with the sum 1 for each pixel of the result, 0 where they are next to none."""
-    total = fnp.sum(weights, axis=0, keepdims=True)
-    some = fnp.abs(total) > _LEAST_SUM
-    return fnp.where(some, weights / fnp.where(some, total, 1), 0)
+    total = jnp.sum(weights, axis=0, keepdims=True)
+    some = jnp.abs(total) > _LEAST_SUM
+    return jnp.where(some, weights / jnp.where(some, total, 1), 0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.convert import to_array
 from functrans.core.dims import same_shape
@@ -159,7 +159,7 @@ class MutableArray:
         value = to_array(value)
         if not same_shape(tuple(value.shape), self.shape):
             try:
-                fits = same_shape(fnp.broadcast_shapes(tuple(value.shape), self.shape), self.shape)
+                fits = same_shape(jnp.broadcast_shapes(tuple(value.shape), self.shape), self.shape)
             except ValueError:
                 fits = False
             if not fits:
@@ -167,7 +167,7 @@ class MutableArray:
                     f"{what}: a result of shape {tuple(value.shape)} does not fit an array of "
                     f"shape {self.shape}, which stays as it is.", where=user_source(),
                     fix="x = x + y makes a new array")
-            value = fnp.broadcast_to(value, self.shape)
+            value = jnp.broadcast_to(value, self.shape)
         if value.dtype != self.dtype:
             weak = getattr(value, "weak_type", False)
             if not weak and not np.can_cast(value.dtype, self.dtype, "same_kind"):
@@ -176,7 +176,7 @@ class MutableArray:
                     f"{self.dtype}.", where=user_source(),
                     why="NumPy's rule for results on the spot is casting='same_kind'.",
                     fix="x = x + y makes a new array; x[...] = x + y converts")
-            value = fnp.astype(value, self.dtype)
+            value = jnp.astype(value, self.dtype)
         self.assign(_strong(value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -253,14 +253,14 @@ class MutableArray:
 
     def _values(self, value: Any) -> Any:
         """What is written, in this dtype, by NumPy's rule for assignments: any number fits."""
-        value = value if isinstance(value, ARRAYS) else fnp.asarray(value)
+        value = value if isinstance(value, ARRAYS) else jnp.asarray(value)
         if value.dtype == self.dtype:
             return _strong(value)
         if dtypes.kind(value.dtype) == "c" and dtypes.kind(self.dtype) != "c":
             raise DTypeError(f"complex values do not fit an array of {self.dtype}.",
                              where=user_source(), why="their imaginary part would be lost.",
                              fix="values.real; or make the array with dtype=complex")
-        return _strong(fnp.astype(value, self.dtype))
+        return _strong(jnp.astype(value, self.dtype))
 
     # reading ---------------------------------------------------------------------------------
 
@@ -350,9 +350,9 @@ def _fitted(values: Any, shape: tuple[Any, ...]) -> Any:
     while len(given) > len(shape) and given[0] == 1:
         given = given[1:]
     if given != tuple(values.shape):
-        values = fnp.reshape(values, given)
+        values = jnp.reshape(values, given)
     try:
-        return fnp.broadcast_to(values, shape)
+        return jnp.broadcast_to(values, shape)
     except ValueError:
         raise ShapeError(f"values of shape {given} do not fit x[...] of shape {shape}.",
                          where=user_source(), why="they must broadcast to what is assigned to.",
@@ -373,12 +373,12 @@ def _masked(old: Any, mask: Any, values: Any, whole: bool = False) -> Any:
     """x[mask] = values for a mask over the leading axes of x; `whole` values have x's shape."""
     rest = old.ndim - mask.ndim
     if whole:
-        return fnp.where(fnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)
+        return jnp.where(jnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)
     if values.ndim > rest and not (values.ndim == rest + 1 and values.shape[0] == 1):
         raise _not_counted(values)
     if values.ndim > rest:
         values = values[0]
-    return fnp.where(fnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)
+    return jnp.where(jnp.reshape(mask, (*mask.shape, *[1] * rest)), values, old)
 
 
 def _unwrap_index(index: Any) -> Any:

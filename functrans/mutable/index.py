@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.dims import Dim
@@ -43,7 +43,7 @@ def _plain(item: Any) -> Any:
     if cls is slice:
         return slice(*[_bound(b) for b in (item.start, item.stop, item.step)])
     if isinstance(item, list):
-        array = fnp.asarray(item) if item else np.zeros(0, np.int64)
+        array = jnp.asarray(item) if item else np.zeros(0, np.int64)
         return array if array.ndim or dtypes.kind(array.dtype) == "b" else array[None]
     if isinstance(item, np.integer):
         return int(item)
@@ -269,16 +269,16 @@ def last_of_repeated(items: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[An
         axis += dots if i is Ellipsis else 1
     arrays = [items[k] for k, _ in axes]
     sizes = [shape[a] for _, a in axes]
-    block = fnp.broadcast_shapes(*[tuple(i.shape) for i in arrays])
+    block = jnp.broadcast_shapes(*[tuple(i.shape) for i in arrays])
     known_sizes = all(isinstance(s, int) for s in (*block, *sizes))
     count: Any = math.prod(block) if known_sizes else None
     if count is None or count <= 1:
         return items
     known = not any(is_traced(i) for i in arrays)
-    of = np if known else fnp
+    of = np if known else jnp
     place: Any = 0
     for i, size in zip(arrays, sizes, strict=True):
-        i = np.asarray(i) if known else fnp.asarray(i)
+        i = np.asarray(i) if known else jnp.asarray(i)
         place = place * size + of.where(i < 0, i + size, i)
     place = of.broadcast_to(place, block).reshape(-1)
     if known:
@@ -289,12 +289,12 @@ def last_of_repeated(items: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[An
         keep[count - 1 - from_end] = True
     elif count <= _MAX_COMPARED:
         later = np.triu(np.ones((count, count), bool), 1)
-        keep = fnp.logical_not(fnp.any((place[:, None] == place) & later, axis=1))
+        keep = jnp.logical_not(jnp.any((place[:, None] == place) & later, axis=1))
     else:
-        order = fnp.arange(count)
-        last = fnp.zeros(math.prod(sizes), order.dtype).at[place].max(order)
+        order = jnp.arange(count)
+        last = jnp.zeros(math.prod(sizes), order.dtype).at[place].max(order)
         keep = last[place] == order
     k, a = axes[0]
     first = of.where(keep.reshape(block), arrays[0], shape[a])
-    return (*items[:k], fnp.asarray(first) if isinstance(items[k], ArrayBase) else first,
+    return (*items[:k], jnp.asarray(first) if isinstance(items[k], ArrayBase) else first,
             *items[k + 1:])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import as_dtype
 from functrans.lax import bitcast_convert_type, complex
 from functrans.mutable.index import Entry, compose, items_of
@@ -61,10 +61,10 @@ class Transposed(Lens):
     axes: tuple[int, ...]
 
     def get(self, value: Any) -> Any:
-        return fnp.transpose(value, self.axes)
+        return jnp.transpose(value, self.axes)
 
     def put(self, value: Any, new: Any) -> Any:
-        return fnp.transpose(new, tuple(int(i) for i in np.argsort(self.axes)))
+        return jnp.transpose(new, tuple(int(i) for i in np.argsort(self.axes)))
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Reshaped(Lens):
     shape: tuple[Any, ...]
 
     def get(self, value: Any) -> Any:
-        return fnp.reshape(value, self.shape)
+        return jnp.reshape(value, self.shape)
 
     def put(self, value: Any, new: Any) -> Any:
-        return fnp.reshape(new, value.shape)
+        return jnp.reshape(new, value.shape)
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class Part(Lens):
     imaginary: bool
 
     def get(self, value: Any) -> Any:
-        return fnp.imag(value) if self.imaginary else fnp.real(value)
+        return jnp.imag(value) if self.imaginary else jnp.real(value)
 
     def put(self, value: Any, new: Any) -> Any:
-        return complex(fnp.real(value), new) if self.imaginary else complex(new, fnp.imag(value))
+        return complex(jnp.real(value), new) if self.imaginary else complex(new, jnp.imag(value))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ImmutableArrayError, public
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
@@ -51,7 +51,7 @@ def _other(x: Any) -> Any:
     if isinstance(x, (*ARRAYS, *_NUMBERS)):
         return x
     if isinstance(x, (list, tuple)):
-        return fnp.asarray(unwrap(x))
+        return jnp.asarray(unwrap(x))
     return NotImplemented
 
 
@@ -122,7 +122,7 @@ def _copy(self: MutableArray, order: str = "C") -> Any:
 
 def _astype(self: MutableArray, dtype: Any, order: str = "K", casting: str = "unsafe",
             subok: bool = True, copy: bool = True, device: Any = None) -> Any:
-    value = fnp.astype(self.value, dtype, device=device)
+    value = jnp.astype(self.value, dtype, device=device)
     if not copy and value.dtype == self.dtype:
         return self
     return in_order(value, (self,), order)
@@ -134,17 +134,17 @@ def _fill(self: MutableArray, value: Any) -> None:
 
 def _sort(self: MutableArray, axis: int = -1, kind: Any = None, order: Any = None, *,
           stable: Any = None) -> None:
-    sort_in_place(self, "x.sort()", lambda v: fnp.sort(v, axis))
+    sort_in_place(self, "x.sort()", lambda v: jnp.sort(v, axis))
 
 
 def _partition(self: MutableArray, kth: Any, axis: int = -1, kind: Any = None,
                order: Any = None) -> None:
     # fully sorted is a partition for any kth
-    sort_in_place(self, "x.partition()", lambda v: fnp.sort(v, axis))
+    sort_in_place(self, "x.partition()", lambda v: jnp.sort(v, axis))
 
 
 def _flatten(self: MutableArray, order: str = "C") -> Any:
-    return new(fnp.ravel(self.value, order), self._cell.call)
+    return new(jnp.ravel(self.value, order), self._cell.call)
 
 
 def _compress(self: MutableArray, condition: Any, axis: Any = None, out: Any = None) -> Any:
@@ -152,7 +152,7 @@ def _compress(self: MutableArray, condition: Any, axis: Any = None, out: Any = N
 
 
 def _conj(self: MutableArray) -> Any:
-    return of_operator(fnp.conj(self.value), (self,)) if self.dtype.kind == "c" else self
+    return of_operator(jnp.conj(self.value), (self,)) if self.dtype.kind == "c" else self
 
 
 def _item(self: MutableArray, *args: Any) -> Any:
@@ -168,7 +168,7 @@ def _tobytes(self: MutableArray, order: Any = "C") -> Any:
 
 
 def _contains(self: MutableArray, item: Any) -> bool:
-    return bool(fnp.any(fnp.equal(self.value, unwrap(item))))
+    return bool(jnp.any(jnp.equal(self.value, unwrap(item))))
 
 
 def _ufunc(self: MutableArray, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -207,7 +207,7 @@ def _setter(part: str) -> Any:
 
 def _set_flat(self: MutableArray, value: Any) -> None:
     flat = flat_view(self)
-    flat[...] = fnp.resize(fnp.ravel(fnp.asarray(unwrap(value))), flat.shape)
+    flat[...] = jnp.resize(jnp.ravel(jnp.asarray(unwrap(value))), flat.shape)
 
 
 def install() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import NotCoveredError, public
 from functrans.core.source import user_source
@@ -42,17 +42,17 @@ def _created(value: Any, order: str | None = "C") -> Any:
 
 def _zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None,
            like: Any = None) -> Any:
-    return _created(fnp.zeros(unwrap(shape), _dtype(dtype), device=device), order)
+    return _created(jnp.zeros(unwrap(shape), _dtype(dtype), device=device), order)
 
 
 def _ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
           like: Any = None) -> Any:
-    return _created(fnp.ones(unwrap(shape), _dtype(dtype), device=device), order)
+    return _created(jnp.ones(unwrap(shape), _dtype(dtype), device=device), order)
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
           like: Any = None) -> Any:
-    return _created(fnp.full(unwrap(shape), unwrap(fill_value), dtype, device=device), order)
+    return _created(jnp.full(unwrap(shape), unwrap(fill_value), dtype, device=device), order)
 
 
 def _dtype(dtype: Any) -> Any:
@@ -63,11 +63,11 @@ def _like(function: Callable[..., Any]) -> Callable[..., Any]:
     def create(a: Any, *args: Any, dtype: Any = None, order: str = "K", subok: bool = True,
                shape: Any = None, device: Any = None) -> Any:
         # of full_like the value comes first, then as in the others dtype, order, subok, shape
-        values = [unwrap(args[0])] if function is fnp.full_like and args else []
+        values = [unwrap(args[0])] if function is jnp.full_like and args else []
         given = dict(zip(("dtype", "order", "subok", "shape"), args[len(values):], strict=False))
         dtype, order = given.get("dtype", dtype), given.get("order", order)
         shape = given.get("shape", shape)
-        value = function(fnp.asarray(unwrap(a)), *values, dtype=dtype, shape=unwrap(shape),
+        value = function(jnp.asarray(unwrap(a)), *values, dtype=dtype, shape=unwrap(shape),
                          device=device)
         if order in "KA" and isinstance(a, MutableArray) and shape is None and a.ndim > 1:
             shadow = a.shadow()
@@ -81,12 +81,12 @@ def _like(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
-    return _like(fnp.full_like)(a, fill_value, *args, **kwargs)
+    return _like(jnp.full_like)(a, fill_value, *args, **kwargs)
 
 
 def _eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *,
          device: Any = None, like: Any = None) -> Any:
-    return _created(fnp.eye(N, M, k, dtype=_dtype(dtype), device=device), order)
+    return _created(jnp.eye(N, M, k, dtype=_dtype(dtype), device=device), order)
 
 
 def _identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
@@ -101,7 +101,7 @@ def _arange(*args: Any, device: Any = None, like: Any = None, **kwargs: Any) -> 
             range(*map(int, values)) if values else ()) > _MAX_KNOWN
         if not wide:
             return fresh(np.arange(*values, **kwargs))
-    return fresh(fnp.arange(*values, **kwargs))
+    return fresh(jnp.arange(*values, **kwargs))
 
 
 def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K",
@@ -111,7 +111,7 @@ def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K"
         return object
     if not is_ours(object):
         return _created(np.array(object, dtype, ndmin=ndmin))
-    value = fnp.array(unwrap(object), dtype, ndmin=ndmin)
+    value = jnp.array(unwrap(object), dtype, ndmin=ndmin)
     if isinstance(object, MutableArray) and value.ndim == object.ndim > 1 and order in "KA":
         return in_order(value, (object,), order)
     return _created(value, order)
@@ -167,7 +167,7 @@ class _Vectorized:
 
     def __init__(self, pyfunc: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         kwargs = {k: v for k, v in kwargs.items() if k in ("excluded", "signature")}
-        self._function = fnp.vectorize(adapted(pyfunc), **kwargs)
+        self._function = jnp.vectorize(adapted(pyfunc), **kwargs)
 
     def __call__(self, *args: Any) -> Any:
         return fresh(self._function(*[unwrap(a) for a in args]))
@@ -215,7 +215,7 @@ class _Indexer:
         self._name = name
 
     def __getitem__(self, key: Any) -> Any:
-        space = fnp if is_ours(key if isinstance(key, tuple) else (key,)) else np
+        space = jnp if is_ours(key if isinstance(key, tuple) else (key,)) else np
         return fresh(getattr(space, self._name)[unwrap(key)])
 
 
@@ -236,8 +236,8 @@ class ndarray(metaclass=_MutableArrayType):
 
 _OWN: Final[Mapping[Any, Any]] = MappingProxyType({
     np.zeros: _zeros, np.empty: _zeros, np.ones: _ones, np.full: _full,
-    np.zeros_like: _like(fnp.zeros_like), np.empty_like: _like(fnp.zeros_like),
-    np.ones_like: _like(fnp.ones_like), np.full_like: _full_like, np.eye: _eye,
+    np.zeros_like: _like(jnp.zeros_like), np.empty_like: _like(jnp.zeros_like),
+    np.ones_like: _like(jnp.ones_like), np.full_like: _full_like, np.eye: _eye,
     np.identity: _identity, np.arange: _arange, np.array: _array, np.asarray: _asarray,
     np.asanyarray: _asarray, np.ascontiguousarray: _contiguous, np.asfortranarray: _fortran,
     np.require: _require, np.copy: _copy, np.astype: _astype, np.vectorize: _Vectorized,
@@ -326,7 +326,7 @@ class Namespace:
                 self.__dict__[name] = value
                 return value
             if name in ("__array_namespace_info__", "__array_api_version__"):
-                return getattr(fnp, name)
+                return getattr(jnp, name)
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):
             if not value.__name__.startswith("numpy"):
@@ -355,7 +355,7 @@ class _Math:
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(math, name)
-        ours = getattr(fnp, {"fabs": "abs", "pow": "power"}.get(name, name), None)
+        ours = getattr(jnp, {"fabs": "abs", "pow": "power"}.get(name, name), None)
         if not callable(function) or not callable(ours):
             return function
 
@@ -363,7 +363,7 @@ class _Math:
             if not is_ours(args):
                 return function(*args)
             result = ours(*map(unwrap, args))
-            return fnp.astype(result, int) if name in ("floor", "ceil", "trunc") else result
+            return jnp.astype(result, int) if name in ("floor", "ceil", "trunc") else result
 
         value = public(call)
         self.__dict__[name] = value

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import public
 from functrans.core.trace import Tracer
@@ -41,11 +41,11 @@ class NumberType:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         x: Any = unwrap(args[0]) if args else None
         if self._is_numpys and isinstance(args[0] if args else None, (MutableArray, Tracer)):
-            return fresh(fnp.astype(x, self._cls))
+            return fresh(jnp.astype(x, self._cls))
         traced = len(args) == 1 and isinstance(args[0], (MutableArray, Tracer)) and (
             is_traced(x) if self._cls is int else isinstance(x, Tracer))
         if traced and x.size == 1 and (self._cls is complex or dtypes.kind(x.dtype) != "c"):
-            return lax.convert_element_type(fnp.reshape(x, ()), self.dtype, True)
+            return lax.convert_element_type(jnp.reshape(x, ()), self.dtype, True)
         return self._cls(*((x, *args[1:]) if args else ()), **kwargs)
 
     def __instancecheck__(self, x: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.array import Array
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -134,7 +134,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         results = array_ufunc(None, ufunc, method, *map(unwrap, inputs), **options)
         if where is not True:
             olds = targets if out is not None else (0,) * ufunc.nout
-            chosen = [fnp.where(unwrap(where), r, unwrap(o)) for r, o in zip(
+            chosen = [jnp.where(unwrap(where), r, unwrap(o)) for r, o in zip(
                 results if isinstance(results, tuple) else (results,), olds, strict=True)]
             results = tuple(chosen) if isinstance(results, tuple) else chosen[0]
     if out is None or all(t is None for t in targets):

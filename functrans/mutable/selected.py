@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ConcretizationError
 from functrans.core.source import user_source
 
@@ -59,7 +59,7 @@ class Selected:
         return Selected(function(*values), self.mask, self.of)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        function = getattr(fnp, ufunc.__name__, None)
+        function = getattr(jnp, ufunc.__name__, None)
         if method == "__call__" and function is not None and not options and ufunc.nout == 1 and (
                 ufunc.signature is None):
             return self.operate(function, *inputs)
@@ -73,10 +73,10 @@ class Selected:
 
     def reduce(self, name: str) -> Any:
         """The sum of the selected elements, or another reduction that has where=."""
-        mask = fnp.reshape(self.mask, (*self.mask.shape, *[1] * (self.full.ndim - self.mask.ndim)))
+        mask = jnp.reshape(self.mask, (*self.mask.shape, *[1] * (self.full.ndim - self.mask.ndim)))
         if name == "count_nonzero":
-            return fnp.sum(fnp.logical_and(mask, self.full != 0))
-        return getattr(fnp, name)(self.full, where=fnp.broadcast_to(mask, self.full.shape))
+            return jnp.sum(jnp.logical_and(mask, self.full != 0))
+        return getattr(jnp, name)(self.full, where=jnp.broadcast_to(mask, self.full.shape))
 
     def __getattr__(self, name: str) -> Any:
         if name in _REDUCTIONS:
@@ -109,18 +109,18 @@ def _install() -> None:
                 lambda self, other: self.operate(function, other, self))
 
     for name, function in {
-            "add": fnp.add, "sub": fnp.subtract, "mul": fnp.multiply, "truediv": fnp.true_divide,
-            "floordiv": fnp.floor_divide, "mod": fnp.mod, "pow": fnp.power, "and": fnp.bitwise_and,
-            "or": fnp.bitwise_or, "xor": fnp.bitwise_xor}.items():
+            "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "truediv": jnp.true_divide,
+            "floordiv": jnp.floor_divide, "mod": jnp.mod, "pow": jnp.power, "and": jnp.bitwise_and,
+            "or": jnp.bitwise_or, "xor": jnp.bitwise_xor}.items():
         forward, reflected = binary(function)
         setattr(Selected, f"__{name}__", forward)
         setattr(Selected, f"__r{name}__", reflected)
     for name, function in {
-            "lt": fnp.less, "le": fnp.less_equal, "gt": fnp.greater, "ge": fnp.greater_equal,
-            "eq": fnp.equal, "ne": fnp.not_equal}.items():
+            "lt": jnp.less, "le": jnp.less_equal, "gt": jnp.greater, "ge": jnp.greater_equal,
+            "eq": jnp.equal, "ne": jnp.not_equal}.items():
         setattr(Selected, f"__{name}__", binary(function)[0])
-    unary: dict[str, Any] = {"neg": fnp.negative, "pos": fnp.positive, "abs": fnp.abs,
-                             "invert": fnp.invert}
+    unary: dict[str, Any] = {"neg": jnp.negative, "pos": jnp.positive, "abs": jnp.abs,
+                             "invert": jnp.invert}
     for name, single in unary.items():
         setattr(Selected, f"__{name}__", lambda self, single=single: self.operate(single, self))
 

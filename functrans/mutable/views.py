@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -47,7 +47,7 @@ def reshape(x: MutableArray, shape: Any, order: str = "C", *, copy: bool | None 
     sizes = shape_or_sizes(shape)
     shadow = x.shadow()
     if shadow is None:
-        value = fnp.reshape(x.value, sizes)
+        value = jnp.reshape(x.value, sizes)
         if copy or not all(isinstance(lens, Reshaped) for lens in x._chain):
             if not copy:
                 raise ArgumentError(
@@ -90,7 +90,7 @@ def ravel(x: MutableArray, order: str = "C") -> Any:
     shadow = x.shadow()
     if shadow is None or order == "C" or x.ndim < 2:
         if shadow is not None and x._cell.known and not _is_shared(shadow.ravel(), shadow):
-            return new(fnp.ravel(x.value), x._cell.call)
+            return new(jnp.ravel(x.value), x._cell.call)
         return reshape(x, (-1,))
     if order in "AK" and not (shadow.flags.f_contiguous and not shadow.flags.c_contiguous):
         if order == "K" and not shadow.flags.c_contiguous:
@@ -197,7 +197,7 @@ def atleast_3d(*arrays: Any) -> Any:
 
 def _atleast(arrays: Sequence[Any], widen: Callable[[Any], Any], func: Any) -> Any:
     results = [widen(a) if isinstance(a, MutableArray) else
-               new(getattr(fnp, func.__name__)(fnp.asarray(unwrap(a)))) for a in arrays]
+               new(getattr(jnp, func.__name__)(jnp.asarray(unwrap(a)))) for a in arrays]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -239,7 +239,7 @@ def real(val: MutableArray) -> Any:
 def imag(val: MutableArray) -> Any:
     """The imaginary part; zeros that nobody writes for real numbers."""
     if dtypes.kind(val.dtype) != "c":
-        return val.through(ReadOnly(fnp.imag), _apart)
+        return val.through(ReadOnly(jnp.imag), _apart)
     return val.through(Part(True), _apart)
 
 
@@ -257,27 +257,27 @@ def _apart(shadow: Any) -> Any:
 
 def diagonal(a: MutableArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal, which is read-only as in NumPy."""
-    return a.through(ReadOnly(lambda v: fnp.diagonal(v, offset, axis1, axis2)),
+    return a.through(ReadOnly(lambda v: jnp.diagonal(v, offset, axis1, axis2)),
                   lambda s: s.diagonal(offset, axis1, axis2))
 
 
 def diag(v: MutableArray, k: int = 0) -> Any:
     """The diagonal of a matrix (read-only), or a matrix with a diagonal."""
-    return diagonal(v, k) if v.ndim == 2 else new(fnp.diag(v.value, k))
+    return diagonal(v, k) if v.ndim == 2 else new(jnp.diag(v.value, k))
 
 
 def broadcast_to(array: MutableArray, shape: Any, subok: bool = False) -> Any:
     """A read-only view in a larger shape."""
     sizes = shape_or_sizes(shape)
-    return array.through(ReadOnly(lambda v: fnp.broadcast_to(v, sizes)),
+    return array.through(ReadOnly(lambda v: jnp.broadcast_to(v, sizes)),
                       lambda s: np.broadcast_to(s, sizes))
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """Read-only views in a common shape."""
-    shape = fnp.broadcast_shapes(*[tuple(np.shape(a)) for a in map(unwrap, args)])
+    shape = jnp.broadcast_shapes(*[tuple(np.shape(a)) for a in map(unwrap, args)])
     return tuple(broadcast_to(a if isinstance(a, MutableArray) else
-                              new(fnp.asarray(unwrap(a))), shape) for a in args)
+                              new(jnp.asarray(unwrap(a))), shape) for a in args)
 
 
 def sliding_window_view(x: MutableArray, window_shape: Any, axis: Any = None, *,
@@ -289,7 +289,7 @@ def sliding_window_view(x: MutableArray, window_shape: Any, axis: Any = None, *,
     places = np.arange(math.prod(x.shape)).reshape(x.shape)
     windows = np.lib.stride_tricks.sliding_window_view(places, window_shape, axis)
     known = np.array(windows)
-    return x.through(ReadOnly(lambda v: fnp.reshape(v, (-1,))[known]),
+    return x.through(ReadOnly(lambda v: jnp.reshape(v, (-1,))[known]),
                   lambda s: np.broadcast_to(np.empty((), np.int8), known.shape))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import DTypeError, NotCoveredError, ShapeError
 from functrans.core.source import user_source
@@ -43,22 +43,22 @@ def update_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     kind = _AT.get(ufunc)
     old = x.value
     if ufunc.nin == 1:
-        function = getattr(fnp, ufunc.__name__, None)
+        function = getattr(jnp, ufunc.__name__, None)
         if function is None or ufunc.nout != 1:
             raise _no_at(ufunc)
         # applied again where an index repeats
-        x.assign(old.at[items].apply(lambda v: fnp.astype(function(v), old.dtype)))
+        x.assign(old.at[items].apply(lambda v: jnp.astype(function(v), old.dtype)))
         return
     values = unwrap(b)
     values = values if hasattr(values, "dtype") or isinstance(values, (int, float, complex)) \
-        else fnp.asarray(values)
+        else jnp.asarray(values)
     _check_kind(ufunc, x, values)
     if kind is None or (ufunc in (np.fmin, np.fmax) and dtypes.kind(x.dtype) == "f"):
         if is_advanced(items):
             raise _no_at(ufunc)
-        x[indices] = getattr(fnp, ufunc.__name__)(unwrap(x[indices]), values)
+        x[indices] = getattr(jnp, ufunc.__name__)(unwrap(x[indices]), values)
         return
-    x.assign(fnp.astype(update(old, items, values, UPDATES[kind]), old.dtype))
+    x.assign(jnp.astype(update(old, items, values, UPDATES[kind]), old.dtype))
 
 
 def _no_at(ufunc: np.ufunc) -> NotCoveredError:
@@ -84,13 +84,13 @@ def _check_kind(ufunc: np.ufunc, x: MutableArray, values: Any) -> None:
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """The elements of one array, broadcast, into another."""
     x = _writable(dst, "np.copyto")
-    source = fnp.asarray(unwrap(src))
+    source = jnp.asarray(unwrap(src))
     if not getattr(source, "weak_type", False) and not np.can_cast(
             source.dtype, x.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(f"np.copyto: {source.dtype} is not cast to {x.dtype} by "
                          f"casting={casting!r}.", where=user_source(), fix="casting='unsafe'")
     if where is not True:
-        source = fnp.where(unwrap(where), source, x.value)
+        source = jnp.where(unwrap(where), source, x.value)
     x[...] = source
 
 
@@ -112,60 +112,60 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     value = unwrap(val)
     count = len(places[0])
     if np.ndim(value):
-        value = fnp.resize(fnp.ravel(fnp.asarray(value)), (count,))
+        value = jnp.resize(jnp.ravel(jnp.asarray(value)), (count,))
     x[places] = value
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Values at places of the flattened array; they repeat as long as there are places."""
     x = _writable(a, "np.put")
-    places = fnp.ravel(fnp.asarray(unwrap(ind)))
+    places = jnp.ravel(jnp.asarray(unwrap(ind)))
     if mode == "clip":
-        places = fnp.clip(places, 0, x.size - 1)
+        places = jnp.clip(places, 0, x.size - 1)
     elif mode == "wrap":
         places = places % x.size
     if not places.size:
         return
-    values = fnp.resize(fnp.ravel(fnp.asarray(unwrap(v))), (places.size,))
+    values = jnp.resize(jnp.ravel(jnp.asarray(unwrap(v))), (places.size,))
     x.flat[places] = values
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """The first values where the mask holds, one after another, again from the first."""
     x = _writable(arr, "np.place")
-    values = fnp.ravel(fnp.asarray(unwrap(vals)))
-    chosen = fnp.astype(fnp.ravel(fnp.asarray(unwrap(mask))), bool)
+    values = jnp.ravel(jnp.asarray(unwrap(vals)))
+    chosen = jnp.astype(jnp.ravel(jnp.asarray(unwrap(mask))), bool)
     if not values.size:
         if not is_traced(chosen) and not np.any(np.asarray(chosen)):
             return
         raise ValueError("Cannot insert from an empty array!")
-    which = (fnp.cumsum(fnp.astype(chosen, int)) - 1) % values.size
-    x[...] = fnp.where(fnp.reshape(chosen, x.shape), fnp.reshape(values[which], x.shape),
+    which = (jnp.cumsum(jnp.astype(chosen, int)) - 1) % values.size
+    x[...] = jnp.where(jnp.reshape(chosen, x.shape), jnp.reshape(values[which], x.shape),
                        x.value)
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Values, repeated to the size of the array, where the mask holds."""
     x = _writable(a, "np.putmask")
-    chosen = fnp.astype(fnp.asarray(unwrap(mask)), bool)
+    chosen = jnp.astype(jnp.asarray(unwrap(mask)), bool)
     if tuple(chosen.shape) != x.shape:
         raise ShapeError(f"np.putmask: a mask of shape {tuple(chosen.shape)} for an array of shape "
                          f"{x.shape}.", where=user_source())
-    x[...] = fnp.where(chosen, fnp.resize(fnp.asarray(unwrap(values)), x.shape), x.value)
+    x[...] = jnp.where(chosen, jnp.resize(jnp.asarray(unwrap(values)), x.shape), x.value)
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Values at places along an axis, as `take_along_axis` reads them."""
     x = _writable(arr, "np.put_along_axis")
-    places = fnp.asarray(unwrap(indices))
+    places = jnp.asarray(unwrap(indices))
     if axis is None:
         x.flat[places] = values
         return
     axis %= x.ndim
     index: list[Any] = []
     for d, size in enumerate(places.shape):
-        line = fnp.arange(x.shape[d] if d != axis else size)
-        index.append(places if d == axis else fnp.reshape(
+        line = jnp.arange(x.shape[d] if d != axis else size)
+        index.append(places if d == axis else jnp.reshape(
             line, tuple(-1 if e == d else 1 for e in range(x.ndim))))
     x[tuple(index)] = values
 

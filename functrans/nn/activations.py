@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans._runtime import get_trace
 from functrans.core.errors import ShapeError
@@ -54,7 +54,7 @@ def relu(x: ArrayLike) -> Array:
     """
     x = operand("relu", x)
     if get_trace() is None:  # nothing to differentiate: the maximum is one fast operation
-        return fnp.maximum(x, 0)
+        return jnp.maximum(x, 0)
     return lax.select_n(x <= 0, x, lax.full_like(x, 0))
 
 
@@ -66,7 +66,7 @@ def relu6(x: ArrayLike) -> Array:
     [0.0, 3.0, 6.0]
     """
     x = operand("relu6", x)
-    return fnp.where(x <= 0, 0, fnp.where(x >= 6, 6, x))
+    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
@@ -77,7 +77,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     [-1.0, 4.0]
     """
     x = _inexact("leaky_relu", x)
-    return fnp.where(x >= 0, x, negative_slope * x)
+    return jnp.where(x >= 0, x, negative_slope * x)
 
 
 def sigmoid(x: ArrayLike) -> Array:
@@ -99,7 +99,7 @@ def softplus(x: ArrayLike) -> Array:
     """
     x = _inexact("softplus", x)
     positive = x > 0  # on each side a formula that is smooth up to 0, so every derivative is right
-    return fnp.where(positive, x, 0) + fnp.log1p(fnp.exp(fnp.where(positive, -x, x)))
+    return jnp.where(positive, x, 0) + jnp.log1p(jnp.exp(jnp.where(positive, -x, x)))
 
 
 def log_sigmoid(x: ArrayLike) -> Array:
@@ -120,7 +120,7 @@ def soft_sign(x: ArrayLike) -> Array:
     [-0.5, 0.75]
     """
     x = _inexact("soft_sign", x)
-    return x / (1 + fnp.abs(x))
+    return x / (1 + jnp.abs(x))
 
 
 def sparse_plus(x: ArrayLike) -> Array:
@@ -131,8 +131,8 @@ def sparse_plus(x: ArrayLike) -> Array:
     [0.0, 0.25, 2.0]
     """
     x = _inexact("sparse_plus", x)
-    inner = fnp.where(fnp.abs(x) >= 1, 0, x)
-    return fnp.where(x <= -1, 0, fnp.where(x >= 1, x, (inner + 1) ** 2 / 4))
+    inner = jnp.where(jnp.abs(x) >= 1, 0, x)
+    return jnp.where(x <= -1, 0, jnp.where(x >= 1, x, (inner + 1) ** 2 / 4))
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
@@ -143,7 +143,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     [0.0, 0.5, 1.0]
     """
     x = _inexact("sparse_sigmoid", x)
-    return fnp.where(x <= -1, 0, fnp.where(x >= 1, 1, (x + 1) / 2))
+    return jnp.where(x <= -1, 0, jnp.where(x >= 1, 1, (x + 1) / 2))
 
 
 def silu(x: ArrayLike) -> Array:
@@ -168,7 +168,7 @@ def mish(x: ArrayLike) -> Array:
     0.0
     """
     x = _inexact("mish", x)
-    return x * fnp.tanh(softplus(x))
+    return x * jnp.tanh(softplus(x))
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
@@ -179,7 +179,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     1.0
     """
     x, b = promote_dtypes_inexact("squareplus", x, b)
-    return (x + fnp.sqrt(fnp.square(x) + b)) / 2
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
@@ -190,7 +190,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     [-1.0, 2.0]
     """
     x = _inexact("elu", x)
-    return fnp.where(x > 0, x, alpha * fnp.expm1(fnp.where(x > 0, 0, x)))
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))
 
 
 def selu(x: ArrayLike) -> Array:
@@ -211,7 +211,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     [-0.5, 2.0]
     """
     x = _inexact("celu", x)
-    return fnp.where(x > 0, x, alpha * fnp.expm1(fnp.where(x > 0, 0, x) / alpha))
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
@@ -227,9 +227,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     if not approximate:
         return 0.5 * x * lax.erfc(x * -math.sqrt(0.5))
     # squares would overflow far out, where tanh is 1 and its derivative 0 anyway
-    square = fnp.minimum(x * x, _GELU_SATURATED)
+    square = jnp.minimum(x * x, _GELU_SATURATED)
     slope = math.sqrt(2 / math.pi)
-    return 0.5 * x * (1 + fnp.tanh(x * (slope + 0.044715 * slope * square)))
+    return 0.5 * x * (1 + jnp.tanh(x * (slope + 0.044715 * slope * square)))
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
@@ -246,7 +246,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     if isinstance(size, int) and size % 2:
         raise ShapeError(f"nn.glu: axis {axis} of {x.aval} has the odd size {size}.",
                          where=user_source(), why="it is cut into two halves.")
-    first, second = fnp.split(x, 2, axis)
+    first, second = jnp.split(x, 2, axis)
     return first * lax.logistic(second)
 
 
@@ -258,7 +258,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     [-1.0, 0.5, 1.0]
     """
     x = _inexact("hard_tanh", x)
-    return fnp.where(x > 1, 1, fnp.where(x < -1, -1, x))
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
@@ -292,4 +292,4 @@ def tanh(x: ArrayLike) -> Array:
     >>> float(ft.nn.tanh(0.0))
     0.0
     """
-    return fnp.tanh(x)
+    return jnp.tanh(x)

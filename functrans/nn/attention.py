@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
@@ -68,28 +68,28 @@ def dot_product_attention(
     q, k, v = (operand("dot_product_attention", x) for x in (query, key, value))
     single = q.ndim == 3
     if single:
-        q, k, v = (fnp.expand_dims(x, 0) for x in (q, k, v))
+        q, k, v = (jnp.expand_dims(x, 0) for x in (q, k, v))
     _check_shapes(q, k, v)
     batch, rows, heads, size = q.shape
     columns, groups = k.shape[1], heads // k.shape[2]
     visible = _visible(rows, columns, is_causal, local_window_size, mask, query_seq_lengths,
                        key_value_seq_lengths)
-    wide = fnp.promote_types(q.dtype, np.float32)
-    split = fnp.reshape(q, (batch, rows, k.shape[2], groups, size))
-    logits = fnp.einsum("btkgh,bskh->bkgts", split, k, preferred_element_type=wide)
-    logits = fnp.reshape(logits, (batch, heads, rows, columns))
+    wide = jnp.promote_types(q.dtype, np.float32)
+    split = jnp.reshape(q, (batch, rows, k.shape[2], groups, size))
+    logits = jnp.einsum("btkgh,bskh->bkgts", split, k, preferred_element_type=wide)
+    logits = jnp.reshape(logits, (batch, heads, rows, columns))
     logits = logits * (1 / math.sqrt(size) if scale is None else scale)
     if bias is not None:
         logits = logits + operand("dot_product_attention", bias).astype(wide)
     if visible is not None:
-        visible = fnp.broadcast_to(visible, logits.shape)
+        visible = jnp.broadcast_to(visible, logits.shape)
     weights = softmax(logits, where=visible).astype(q.dtype)
-    weights = fnp.reshape(weights, (batch, k.shape[2], groups, rows, columns))
-    out = fnp.reshape(fnp.einsum("bkgts,bskh->btkgh", weights, v),
+    weights = jnp.reshape(weights, (batch, k.shape[2], groups, rows, columns))
+    out = jnp.reshape(jnp.einsum("bkgts,bskh->btkgh", weights, v),
                       (batch, rows, heads, v.shape[3]))
     if not return_residual:
         return out[0] if single else out
-    residual = fnp.swapaxes(logsumexp(logits, axis=-1, where=visible), 1, 2).astype(q.dtype)
+    residual = jnp.swapaxes(logsumexp(logits, axis=-1, where=visible), 1, 2).astype(q.dtype)
     return (out[0], residual[0]) if single else (out, residual)
 
 
@@ -116,12 +116,12 @@ def _visible(rows: Any, columns: Any, is_causal: bool, window: int | tuple[int, 
              mask: ArrayLike | None, query_lengths: ArrayLike | None,
              key_lengths: ArrayLike | None) -> Any:
     """Which keys each query sees, broadcastable to (B, N, T, S); None means all."""
-    conditions = [] if mask is None else [fnp.asarray(mask)]
+    conditions = [] if mask is None else [jnp.asarray(mask)]
     if conditions and conditions[0].dtype != np.bool_:
         raise ArgumentError(f"nn.dot_product_attention: the mask is {conditions[0].dtype}.",
                             where=user_source(), why="True marks what takes part.",
                             fix="mask != 0, or bias= for numbers that are added")
-    at = fnp.reshape(lax.iota(np.int32, rows), (rows, 1))
+    at = jnp.reshape(lax.iota(np.int32, rows), (rows, 1))
     seen = lax.iota(np.int32, columns)
     if is_causal:
         conditions.append(seen <= at)
@@ -129,9 +129,9 @@ def _visible(rows: Any, columns: Any, is_causal: bool, window: int | tuple[int, 
         left, right = (window, window) if isinstance(window, int) else window
         conditions.append((seen >= at - left) & (seen <= at + right))
     if query_lengths is not None:
-        conditions.append(at < fnp.reshape(fnp.asarray(query_lengths), (-1, 1, 1, 1)))
+        conditions.append(at < jnp.reshape(jnp.asarray(query_lengths), (-1, 1, 1, 1)))
     if key_lengths is not None:
-        conditions.append(seen < fnp.reshape(fnp.asarray(key_lengths), (-1, 1, 1, 1)))
+        conditions.append(seen < jnp.reshape(jnp.asarray(key_lengths), (-1, 1, 1, 1)))
     result = None
     for condition in conditions:
         result = condition if result is None else result & condition

@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
@@ -27,10 +27,10 @@ __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "normalize", "o
 def _peak(x: Array, axis: Axis, where: ArrayLike | None, initial: ArrayLike | None) -> Array:
     """The largest (real part of an) element along axes, a constant; 0 where that is not finite."""
     if dtypes.kind(x.dtype) == "c":
-        x = fnp.real(x)
-    peak = fnp.max(lax.stop_gradient(x), axis=axis, keepdims=True, where=where,
+        x = jnp.real(x)
+    peak = jnp.max(lax.stop_gradient(x), axis=axis, keepdims=True, where=where,
                    initial=-math.inf if initial is None else initial)
-    return fnp.where(fnp.isfinite(peak), peak, 0)
+    return jnp.where(jnp.isfinite(peak), peak, 0)
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
@@ -47,11 +47,11 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
     """
     (x,) = promote_dtypes_inexact("softmax", x)
     if where is not None:
-        x = fnp.where(where, x, -math.inf)
-    powers = fnp.exp(x - _peak(x, axis, None, initial))
-    total = fnp.sum(powers, axis=axis, keepdims=True)
+        x = jnp.where(where, x, -math.inf)
+    powers = jnp.exp(x - _peak(x, axis, None, initial))
+    total = jnp.sum(powers, axis=axis, keepdims=True)
     if where is not None:
-        total = fnp.where(total == 0, 1, total)
+        total = jnp.where(total == 0, 1, total)
     return powers / total
 
 
@@ -65,12 +65,12 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *
     """
     (x,) = promote_dtypes_inexact("log_softmax", x)
     if where is not None:
-        x = fnp.where(where, x, -math.inf)
+        x = jnp.where(where, x, -math.inf)
     shifted = x - _peak(x, axis, None, initial)
-    total = fnp.sum(fnp.exp(shifted), axis=axis, keepdims=True)
+    total = jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True)
     if where is not None:
-        total = fnp.where(total == 0, 1, total)
-    return shifted - fnp.log(total)
+        total = jnp.where(total == 0, 1, total)
+    return shifted - jnp.log(total)
 
 
 @overload
@@ -101,22 +101,22 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
         (x,) = promote_dtypes_inexact("logsumexp", a)
     else:
         x, b = promote_dtypes_inexact("logsumexp", a, b)
-        x, b = fnp.broadcast_arrays(x, b)
-        x = fnp.where(b == 0, -math.inf, x)  # 0 * exp(inf) is left out, not NaN
+        x, b = jnp.broadcast_arrays(x, b)
+        x = jnp.where(b == 0, -math.inf, x)  # 0 * exp(inf) is left out, not NaN
     if where is not None:
-        x = fnp.where(where, x, -math.inf)
+        x = jnp.where(where, x, -math.inf)
     peak = _peak(x, axis, None, None)
-    powers = fnp.exp(x - peak)
+    powers = jnp.exp(x - peak)
     if b is not None:
-        powers = powers * (b if where is None else fnp.where(where, b, 0))
-    total = fnp.sum(powers, axis=axis, keepdims=True)
+        powers = powers * (b if where is None else jnp.where(where, b, 0))
+    total = jnp.sum(powers, axis=axis, keepdims=True)
     real = dtypes.kind(x.dtype) != "c"
-    sign: Any = fnp.sign(total) if return_sign else None
-    size = fnp.abs(total) if return_sign or (real and b is not None) else total
+    sign: Any = jnp.sign(total) if return_sign else None
+    size = jnp.abs(total) if return_sign or (real and b is not None) else total
     empty = size == 0
-    out = fnp.where(empty, -math.inf, fnp.log(fnp.where(empty, 1, size)) + peak)
+    out = jnp.where(empty, -math.inf, jnp.log(jnp.where(empty, 1, size)) + peak)
     if b is not None and real and not return_sign:
-        out = fnp.where(total < 0, math.nan, out)
+        out = jnp.where(total < 0, math.nan, out)
     if not keepdims:
         out = _drop(out, axis)
     if not return_sign:
@@ -125,7 +125,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
 
 
 def _drop(x: Array, axis: Axis) -> Array:
-    return fnp.squeeze(x, axis if axis is None or isinstance(axis, int) else tuple(axis))
+    return jnp.squeeze(x, axis if axis is None or isinstance(axis, int) else tuple(axis))
 
 
 def _count(x: Array, axis: Axis, where: ArrayLike | None) -> Any:
@@ -133,9 +133,9 @@ def _count(x: Array, axis: Axis, where: ArrayLike | None) -> Any:
     if where is None:
         axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
         return math.prod(x.shape[a] for a in axes)
-    mask = fnp.broadcast_to(where, x.shape)
+    mask = jnp.broadcast_to(where, x.shape)
     dtype = np.dtype(x.dtype.type(0).real.dtype) if dtypes.kind(x.dtype) == "c" else x.dtype
-    return fnp.sum(mask.astype(dtype), axis=axis, keepdims=True)
+    return jnp.sum(mask.astype(dtype), axis=axis, keepdims=True)
 
 
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None,
@@ -149,7 +149,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None,
     (x,) = promote_dtypes_inexact("logmeanexp", x)
     total = logsumexp(x, axis=axis, where=where, keepdims=True)
     count = _count(x, axis, where)
-    out = total - (math.log(count) if isinstance(count, int) and count else fnp.log(count))
+    out = total - (math.log(count) if isinstance(count, int) and count else jnp.log(count))
     return out if keepdims else _drop(out, axis)
 
 
@@ -164,8 +164,8 @@ def log1mexp(x: ArrayLike) -> Array:
     """
     (x,) = promote_dtypes_inexact("log1mexp", x)
     near = x < math.log(2)
-    small, large = fnp.where(near, x, 1), fnp.where(near, 1, x)
-    return fnp.where(near, fnp.log(-fnp.expm1(-small)), fnp.log1p(-fnp.exp(-large)))
+    small, large = jnp.where(near, x, 1), jnp.where(near, 1, x)
+    return jnp.where(near, jnp.log(-jnp.expm1(-small)), jnp.log1p(-jnp.exp(-large)))
 
 
 def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
@@ -186,14 +186,14 @@ def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
                             where=user_source(), fix='algorithm="stable" or algorithm="fast"')
     (x,) = promote_dtypes_inexact("standardize", x)
     if mean is None:
-        mean = fnp.mean(x, axis=axis, keepdims=True, where=where)
+        mean = jnp.mean(x, axis=axis, keepdims=True, where=where)
     centered = x - mean
     spread: Any = variance
     if variance is None:
-        square = fnp.square(centered if algorithm == "stable" else x)
-        spread = fnp.mean(square, axis=axis, keepdims=True, where=where)
+        square = jnp.square(centered if algorithm == "stable" else x)
+        spread = jnp.mean(square, axis=axis, keepdims=True, where=where)
         if algorithm == "fast":
-            spread = spread - fnp.square(mean)
+            spread = spread - jnp.square(mean)
     (scale,) = promote_dtypes_inexact("standardize", spread + epsilon)
     return centered * lax.rsqrt(scale)
 
@@ -216,6 +216,6 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     x = operand("one_hot", x)
     where = axis % (x.ndim + 1)
     classes = lax.broadcasted_iota(x.dtype, (num_classes,), 0)
-    classes = fnp.reshape(classes, (num_classes, *(1,) * (x.ndim - where)))
-    hot = fnp.expand_dims(x, where) == classes
+    classes = jnp.reshape(classes, (num_classes, *(1,) * (x.ndim - where)))
+    hot = jnp.expand_dims(x, where) == classes
     return hot.astype(dtypes.default_float() if dtype is None else dtype)

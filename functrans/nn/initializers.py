@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import random
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
@@ -50,7 +50,7 @@ def zeros(key: Array | None, shape: Sequence[int], dtype: DTypeLike | None = Non
     >>> ft.nn.initializers.zeros(None, (2,)).tolist()
     [0.0, 0.0]
     """
-    return fnp.zeros(shape, _float(dtype))
+    return jnp.zeros(shape, _float(dtype))
 
 
 def ones(key: Array | None, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
@@ -60,7 +60,7 @@ def ones(key: Array | None, shape: Sequence[int], dtype: DTypeLike | None = None
     >>> ft.nn.initializers.ones(None, (2,)).tolist()
     [1.0, 1.0]
     """
-    return fnp.ones(shape, _float(dtype))
+    return jnp.ones(shape, _float(dtype))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -73,7 +73,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     default = dtype
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-        return fnp.full(shape, value, _float(dtype, default))
+        return jnp.full(shape, value, _float(dtype, default))
 
     return init
 
@@ -89,7 +89,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
-        return random.uniform(key, shape, kind) * fnp.asarray(scale, kind)
+        return random.uniform(key, shape, kind) * jnp.asarray(scale, kind)
 
     return init
 
@@ -105,7 +105,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
-        return random.normal(key, shape, kind) * fnp.asarray(stddev, kind)
+        return random.normal(key, shape, kind) * jnp.asarray(stddev, kind)
 
     return init
 
@@ -123,7 +123,7 @@ def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None,
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
-        return random.truncated_normal(key, lower, upper, shape, kind) * fnp.asarray(stddev, kind)
+        return random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind)
 
     return init
 
@@ -172,12 +172,12 @@ def variance_scaling(scale: ArrayLike, mode: Literal["fan_in", "fan_out", "fan_a
         kind = _float(dtype, default)
         fan = fan_of[mode](*_fans(shape, in_axis, out_axis, batch_axis))
         ratio: Any = scale
-        variance = fnp.asarray(ratio / fan if fan else 0.0, kind)
+        variance = jnp.asarray(ratio / fan if fan else 0.0, kind)
         if distribution == "normal":
-            return random.normal(key, shape, kind) * fnp.sqrt(variance)
+            return random.normal(key, shape, kind) * jnp.sqrt(variance)
         if distribution == "uniform":
-            return random.uniform(key, shape, kind, -1) * fnp.sqrt(3 * variance)
-        stddev = fnp.sqrt(variance) / fnp.asarray(_CUT_NORMAL_STDDEV, kind)
+            return random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance)
+        stddev = jnp.sqrt(variance) / jnp.asarray(_CUT_NORMAL_STDDEV, kind)
         return random.truncated_normal(key, -2, 2, shape, kind) * stddev
 
     return init
@@ -279,12 +279,12 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         rows = math.prod(shape) // columns if columns else 0
         tall = (rows, columns) if rows > columns else (columns, rows)
         q, r = qr(random.normal(key, tall, kind), full_matrices=False)
-        q = q * fnp.sign(fnp.diagonal(r))  # uniform over all such matrices
+        q = q * jnp.sign(jnp.diagonal(r))  # uniform over all such matrices
         if rows < columns:
             q = q.T
         rest = [n for d, n in enumerate(shape) if d != column_axis % len(shape)]
-        q = fnp.moveaxis(fnp.reshape(q, (*rest, columns)), -1, column_axis)
-        return fnp.asarray(scale, kind) * q
+        q = jnp.moveaxis(jnp.reshape(q, (*rest, columns)), -1, column_axis)
+        return jnp.asarray(scale, kind) * q
 
     return init
 
@@ -310,7 +310,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1,
                              "three window axes and at least as many outputs as inputs.")
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
         centre = tuple((k - 1) // 2 for k in shape[:-2])
-        return fnp.zeros(shape, kind).at[centre].set(matrix)
+        return jnp.zeros(shape, kind).at[centre].set(matrix)
 
     return init
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
@@ -58,7 +58,7 @@ def huber_loss(predictions: ArrayLike, targets: ArrayLike | None = None,
     given = (predictions,) if targets is None else (predictions, targets)
     values = promote_dtypes_inexact("huber_loss", *given)
     size = abs(values[0] if targets is None else values[0] - values[1])
-    near = fnp.minimum(size, delta)
+    near = jnp.minimum(size, delta)
     return 0.5 * near * near + delta * (size - near)
 
 
@@ -126,7 +126,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: Axis = -1,
     0.6931
     """
     logits, labels = promote_dtypes_inexact("softmax_cross_entropy", logits, labels)
-    return -fnp.sum(labels * log_softmax(logits, axis, where), axis=axis, where=where)
+    return -jnp.sum(labels * log_softmax(logits, axis, where), axis=axis, where=where)
 
 
 def softmax_cross_entropy_with_integer_labels(
@@ -142,16 +142,16 @@ def softmax_cross_entropy_with_integer_labels(
     1.0986
     """
     (logits,) = promote_dtypes_inexact("softmax_cross_entropy_with_integer_labels", logits)
-    labels = fnp.asarray(labels)
+    labels = jnp.asarray(labels)
     name = "softmax_cross_entropy_with_integer_labels"
-    if not fnp.issubdtype(labels.dtype, fnp.integer):
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise DTypeError(f"{name} got labels of dtype {labels.dtype}.", where=user_source(),
                          fix="integers, or softmax_cross_entropy for probabilities")
     rest = tuple(n for k, n in enumerate(logits.shape) if k != axis % logits.ndim)
     if labels.shape != rest:
         raise ShapeError(f"{name} got labels of shape {labels.shape} for logits of shape "
                          f"{logits.shape}.", where=user_source(), fix=f"labels of shape {rest}")
-    chosen = fnp.take_along_axis(logits, fnp.expand_dims(labels, axis), axis).squeeze(axis)
+    chosen = jnp.take_along_axis(logits, jnp.expand_dims(labels, axis), axis).squeeze(axis)
     return logsumexp(logits, axis=axis, where=where) - chosen
 
 
@@ -179,8 +179,8 @@ def kl_divergence(log_predictions: ArrayLike, targets: ArrayLike, axis: Axis = -
     """
     log_predictions, targets = promote_dtypes_inexact("kl_divergence", log_predictions, targets)
     positive = targets > 0
-    logs = fnp.where(positive, fnp.log(fnp.where(positive, targets, 1)), 0)
-    return fnp.sum(targets * (logs - log_predictions), axis=axis, where=where)
+    logs = jnp.where(positive, jnp.log(jnp.where(positive, targets, 1)), 0)
+    return jnp.sum(targets * (logs - log_predictions), axis=axis, where=where)
 
 
 def cosine_similarity(predictions: ArrayLike, targets: ArrayLike, epsilon: float = 0.0,
@@ -194,12 +194,12 @@ def cosine_similarity(predictions: ArrayLike, targets: ArrayLike, epsilon: float
     x, y = promote_dtypes_inexact("cosine_similarity", predictions, targets)
 
     def unit(v: Array) -> Array:
-        square = fnp.sum(v * v, axis, keepdims=True)
+        square = jnp.sum(v * v, axis, keepdims=True)
         is_zero = square == 0  # the gradient of a norm at 0 is 0
-        norm = fnp.where(is_zero, 0, fnp.sqrt(fnp.where(is_zero, 1, square)))
-        return v / fnp.maximum(norm, epsilon)
+        norm = jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, square)))
+        return v / jnp.maximum(norm, epsilon)
 
-    return fnp.sum(unit(x) * unit(y), axis)
+    return jnp.sum(unit(x) * unit(y), axis)
 
 
 def cosine_distance(predictions: ArrayLike, targets: ArrayLike, epsilon: float = 0.0,
@@ -230,7 +230,7 @@ def triplet_margin_loss(anchors: ArrayLike, positives: ArrayLike, negatives: Arr
                                                            positives, negatives)
 
     def distance(x: Array) -> Array:
-        return (fnp.sum(abs(anchors - x) ** norm_degree, axis) + eps) ** (1 / norm_degree)
+        return (jnp.sum(abs(anchors - x) ** norm_degree, axis) + eps) ** (1 / norm_degree)
 
     return relu(distance(positives) - distance(negatives) + margin)
 
@@ -251,7 +251,7 @@ def ctc_loss(logits: ArrayLike, logit_paddings: ArrayLike, labels: ArrayLike,
     0.2877
     """
     (logits,) = promote_dtypes_inexact("ctc_loss", logits)
-    labels, padded = fnp.asarray(labels), fnp.asarray(label_paddings)
+    labels, padded = jnp.asarray(labels), jnp.asarray(label_paddings)
     if logits.ndim != 3 or labels.ndim != 2 or logits.shape[0] != labels.shape[0]:
         raise ShapeError(f"ctc_loss got logits of shape {logits.shape} and labels of shape "
                          f"{labels.shape}.", where=user_source(),
@@ -259,24 +259,24 @@ def ctc_loss(logits: ArrayLike, logit_paddings: ArrayLike, labels: ArrayLike,
     batch, count = labels.shape
     logs = log_softmax(logits)
     # states: blank, label, blank, label, ..., blank
-    states = fnp.full((batch, 2 * count + 1), blank_id, labels.dtype).at[:, 1::2].set(labels)
-    emitted = fnp.take_along_axis(logs, states[:, None, :].repeat(logits.shape[1], 1), 2)
-    before = fnp.concatenate([fnp.full((batch, 2), -1, labels.dtype), states[:, :-2]], 1)
+    states = jnp.full((batch, 2 * count + 1), blank_id, labels.dtype).at[:, 1::2].set(labels)
+    emitted = jnp.take_along_axis(logs, states[:, None, :].repeat(logits.shape[1], 1), 2)
+    before = jnp.concatenate([jnp.full((batch, 2), -1, labels.dtype), states[:, :-2]], 1)
     may_skip = (states != blank_id) & (states != before)
-    low = fnp.full((batch, 1), log_epsilon, logs.dtype)
-    start = fnp.concatenate([fnp.zeros((batch, 1), logs.dtype),
-                             fnp.full((batch, 2 * count), log_epsilon, logs.dtype)], 1)
+    low = jnp.full((batch, 1), log_epsilon, logs.dtype)
+    start = jnp.concatenate([jnp.zeros((batch, 1), logs.dtype),
+                             jnp.full((batch, 2 * count), log_epsilon, logs.dtype)], 1)
 
     def step(alpha: Array, frame: Any) -> tuple[Array, None]:
         scores, is_padding = frame
-        one = fnp.concatenate([low, alpha[:, :-1]], 1)
-        two = fnp.where(may_skip, fnp.concatenate([low, low, alpha[:, :-2]], 1), log_epsilon)
-        moved = fnp.logaddexp(fnp.logaddexp(alpha, one), two) + scores
-        return fnp.where(is_padding[:, None] > 0, alpha, fnp.maximum(moved, log_epsilon)), None
+        one = jnp.concatenate([low, alpha[:, :-1]], 1)
+        two = jnp.where(may_skip, jnp.concatenate([low, low, alpha[:, :-2]], 1), log_epsilon)
+        moved = jnp.logaddexp(jnp.logaddexp(alpha, one), two) + scores
+        return jnp.where(is_padding[:, None] > 0, alpha, jnp.maximum(moved, log_epsilon)), None
 
-    frames = (emitted.swapaxes(0, 1), fnp.asarray(logit_paddings).T)
+    frames = (emitted.swapaxes(0, 1), jnp.asarray(logit_paddings).T)
     alpha, _ = lax.scan(step, start, frames)
-    last = 2 * fnp.sum(padded == 0, 1)
-    ends = fnp.take_along_axis(alpha, fnp.stack([last, fnp.maximum(last - 1, 0)], 1), 1)
-    both = fnp.logaddexp(ends[:, 0], fnp.where(last > 0, ends[:, 1], log_epsilon))
+    last = 2 * jnp.sum(padded == 0, 1)
+    ends = jnp.take_along_axis(alpha, jnp.stack([last, jnp.maximum(last - 1, 0)], 1), 1)
+    both = jnp.logaddexp(ends[:, 0], jnp.where(last > 0, ends[:, 1], log_epsilon))
     return -both

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -25,7 +25,7 @@ class BatchStats(NamedTuple):
 
 def _wide(x: Array) -> Array:
     """In float32 where it is narrower."""
-    return x.astype(fnp.promote_types(x.dtype, np.float32))
+    return x.astype(jnp.promote_types(x.dtype, np.float32))
 
 
 def _scaled(x: Array, scale: ArrayLike | None, bias: ArrayLike | None) -> Array:
@@ -121,7 +121,7 @@ def batch_norm(x: ArrayLike, stats: BatchStats | None = None, scale: ArrayLike |
         mean, square = wide.mean(axes, keepdims=True), (wide * wide).mean(axes, keepdims=True)
         if axis_name is not None:
             mean, square = lax.pmean((mean, square), axis_name)
-            variance = fnp.maximum(square - mean * mean, 0)
+            variance = jnp.maximum(square - mean * mean, 0)
         else:
             variance = ((wide - mean) ** 2).mean(axes, keepdims=True)
         new = BatchStats(mean.squeeze(axes), variance.squeeze(axes))
@@ -134,6 +134,6 @@ def batch_norm(x: ArrayLike, stats: BatchStats | None = None, scale: ArrayLike |
                             fix="the BatchStats that batch_norm(..., training=True) returned")
     else:
         after = stats
-        mean, variance = (fnp.expand_dims(fnp.asarray(s), axes) for s in stats)
+        mean, variance = (jnp.expand_dims(jnp.asarray(s), axes) for s in stats)
     normalized = (wide - mean) * lax.rsqrt(variance + epsilon)
     return _scaled(normalized, scale, bias).astype(x.dtype), after

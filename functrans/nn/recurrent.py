@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, random
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -56,12 +56,12 @@ def init_cell(key: Array, cell: Cell, inputs: int, hidden: int,
     first, *others = random.split(key, 1 + gates)
     orthogonal = [initializers.orthogonal()(k, (hidden, hidden), dtype) for k in others]
     weights = initializers.glorot_uniform()(first, (inputs, gates * hidden), dtype)
-    bias = fnp.zeros(gates * hidden, weights.dtype)
+    bias = jnp.zeros(gates * hidden, weights.dtype)
     if name == "lstm_cell":
         bias = bias.at[hidden:2 * hidden].set(1)
     if name == "gru_cell":  # those of the recurrent part are apart
-        bias = fnp.concatenate([bias, bias])
-    return {"input": weights, "recurrent": fnp.concatenate(orthogonal, 1), "bias": bias}
+        bias = jnp.concatenate([bias, bias])
+    return {"input": weights, "recurrent": jnp.concatenate(orthogonal, 1), "bias": bias}
 
 
 def rnn_cell(params: Params, state: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ def rnn_cell(params: Params, state: ArrayLike, x: ArrayLike) -> tuple[Array, Arr
     >>> out.shape
     (2, 4)
     """
-    out = tanh(fnp.matmul(x, params["input"]) + fnp.matmul(state, params["recurrent"])
+    out = tanh(jnp.matmul(x, params["input"]) + jnp.matmul(state, params["recurrent"])
                + params["bias"])
     return out, out
 
@@ -92,9 +92,9 @@ def lstm_cell(params: Params, state: LSTMState, x: ArrayLike) -> tuple[LSTMState
     (5, 4)
     """
     hidden, cell = state
-    gates = (fnp.matmul(x, params["input"]) + fnp.matmul(hidden, params["recurrent"])
+    gates = (jnp.matmul(x, params["input"]) + jnp.matmul(hidden, params["recurrent"])
              + params["bias"])
-    i, f, g, o = fnp.split(gates, 4, -1)
+    i, f, g, o = jnp.split(gates, 4, -1)
     cell = sigmoid(f) * cell + sigmoid(i) * tanh(g)
     hidden = sigmoid(o) * tanh(cell)
     return LSTMState(hidden, cell), hidden
@@ -111,10 +111,10 @@ def gru_cell(params: Params, state: ArrayLike, x: ArrayLike) -> tuple[Array, Arr
     >>> ft.nn.gru_cell(params, jnp.zeros(4), jnp.ones(3))[1].shape
     (4,)
     """
-    state = fnp.asarray(state)
-    own, recurrent = fnp.split(fnp.asarray(params["bias"]), 2)
-    a = fnp.split(fnp.matmul(x, params["input"]) + own, 3, -1)
-    b = fnp.split(fnp.matmul(state, params["recurrent"]) + recurrent, 3, -1)
+    state = jnp.asarray(state)
+    own, recurrent = jnp.split(jnp.asarray(params["bias"]), 2)
+    a = jnp.split(jnp.matmul(x, params["input"]) + own, 3, -1)
+    b = jnp.split(jnp.matmul(state, params["recurrent"]) + recurrent, 3, -1)
     reset, update = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
     candidate = tanh(a[2] + reset * b[2])
     out = (1 - update) * candidate + update * state

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, random
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
@@ -27,11 +27,11 @@ def embed(table: ArrayLike, ids: ArrayLike) -> Array:
     >>> ft.nn.embed(ft.numpy.eye(3), ft.numpy.array([2, 0])).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    table, ids = fnp.asarray(table), fnp.asarray(ids)
-    if not fnp.issubdtype(ids.dtype, fnp.integer):
+    table, ids = jnp.asarray(table), jnp.asarray(ids)
+    if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise DTypeError(f"embed got ids of dtype {ids.dtype}.", where=user_source(),
                          fix='ids.astype("int32")')
-    return fnp.take(table, ids, axis=0, mode="fill")
+    return jnp.take(table, ids, axis=0, mode="fill")
 
 
 def sinusoidal_positions(length: int, features: int, base: float = 10000.0,
@@ -47,13 +47,13 @@ def sinusoidal_positions(length: int, features: int, base: float = 10000.0,
     if features % 2:
         raise ArgumentError(f"sinusoidal_positions got features={features}.", where=user_source(),
                             why="half of them are sines, half cosines.", fix="an even number")
-    angles = _angles(fnp.arange(length), features, base)
-    table = fnp.concatenate([fnp.sin(angles), fnp.cos(angles)], -1)
+    angles = _angles(jnp.arange(length), features, base)
+    table = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], -1)
     return table if dtype is None else table.astype(dtype)
 
 
 def _angles(positions: Array, features: int, base: float) -> Array:
-    rates = base ** -(fnp.arange(0, features, 2) / features)
+    rates = base ** -(jnp.arange(0, features, 2) / features)
     return positions[..., None] * rates
 
 
@@ -73,12 +73,12 @@ def rotary_embedding(x: ArrayLike, positions: ArrayLike | None = None,
     if x.ndim < 3 or x.shape[-1] % 2:
         raise ShapeError(f"rotary_embedding got x of shape {x.shape}.", where=user_source(),
                          fix="(..., length, heads, features) with an even number of features")
-    positions = fnp.arange(x.shape[-3]) if positions is None else fnp.asarray(positions)
-    wide = fnp.promote_types(x.dtype, np.float32)
+    positions = jnp.arange(x.shape[-3]) if positions is None else jnp.asarray(positions)
+    wide = jnp.promote_types(x.dtype, np.float32)
     angles = _angles(positions.astype(wide), x.shape[-1], base)[..., None, :]
-    sine, cosine = fnp.sin(angles), fnp.cos(angles)
-    first, second = fnp.split(x.astype(sine.dtype), 2, -1)
-    turned = fnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
+    sine, cosine = jnp.sin(angles), jnp.cos(angles)
+    first, second = jnp.split(x.astype(sine.dtype), 2, -1)
+    turned = jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
     return turned.astype(x.dtype)
 
 
@@ -100,14 +100,14 @@ def dropout(key: Array | None, x: ArrayLike, rate: float, *, deterministic: bool
     if deterministic or rate == 0:
         return x
     if rate == 1:
-        return fnp.zeros_like(x)
+        return jnp.zeros_like(x)
     if key is None:
         raise ArgumentError("dropout got no key.", where=user_source(),
                             fix="a key, or deterministic=True")
     drawn = [axis % x.ndim for axis in broadcast_axes]
     shape = [1 if i in drawn else n for i, n in enumerate(x.shape)]
     keep = random.bernoulli(key, 1 - rate, shape)
-    return fnp.where(keep, x / (1 - rate), fnp.zeros_like(x))
+    return jnp.where(keep, x / (1 - rate), jnp.zeros_like(x))
 
 
 class KVCache(NamedTuple):
@@ -126,8 +126,8 @@ def init_cache(batch: int, size: int, heads: int, features: int,
     >>> ft.nn.init_cache(1, 16, 2, 8).key.shape
     (1, 16, 2, 8)
     """
-    zeros = fnp.zeros((batch, size, heads, features), dtype)
-    return KVCache(zeros, zeros, fnp.zeros((), np.int32))
+    zeros = jnp.zeros((batch, size, heads, features), dtype)
+    return KVCache(zeros, zeros, jnp.zeros((), np.int32))
 
 
 def cached_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, cache: KVCache, *,
@@ -146,7 +146,7 @@ def cached_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, cache: 
     >>> out.shape, int(cache.length)
     ((1, 3, 2, 8), 3)
     """
-    query, key, value = fnp.asarray(query), fnp.asarray(key), fnp.asarray(value)
+    query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
     size, new = cache.key.shape[1], key.shape[1]
     if new > size or key.shape[2:] != cache.key.shape[2:]:
         raise ShapeError(f"cached_attention got keys of shape {key.shape} for a cache of shape "
@@ -155,9 +155,9 @@ def cached_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, cache: 
     start = (0, cache.length, 0, 0)
     keys = lax.dynamic_update_slice(cache.key, key.astype(cache.key.dtype), start)
     values = lax.dynamic_update_slice(cache.value, value.astype(cache.value.dtype), start)
-    rows = cache.length + fnp.arange(new, dtype=np.int32)
-    mask = fnp.arange(size, dtype=np.int32)[None, :] <= rows[:, None]
+    rows = cache.length + jnp.arange(new, dtype=np.int32)
+    mask = jnp.arange(size, dtype=np.int32)[None, :] <= rows[:, None]
     out = dot_product_attention(query, keys.astype(query.dtype), values.astype(query.dtype),
                                 mask=mask[None, None], scale=scale)
-    out = fnp.where((rows < size)[:, None, None], out, np.nan)
+    out = jnp.where((rows < size)[:, None, None], out, np.nan)
     return out, KVCache(keys, values, cache.length + new)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, tree
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -39,8 +39,8 @@ def skip_not_finite(updates: PyTree, gradient_step: ArrayLike,
     >>> bool(skip), int(state["num_not_finite"])
     (True, 1)
     """
-    count = sum((fnp.sum(~fnp.isfinite(u)) for u in tree.leaves(updates)),
-                start=fnp.zeros((), np.int32))
+    count = sum((jnp.sum(~jnp.isfinite(u)) for u in tree.leaves(updates)),
+                start=jnp.zeros((), np.int32))
     return count > 0, {"should_skip": count > 0, "num_not_finite": count}
 
 
@@ -53,7 +53,7 @@ def skip_large_updates(updates: PyTree, gradient_step: ArrayLike, params: PyTree
     >>> bool(skip), float(state["norm_squared"])
     (True, 25.0)
     """
-    total = sum((fnp.sum(squared(u)) for u in tree.leaves(updates)), start=fnp.zeros(()))
+    total = sum((jnp.sum(squared(u)) for u in tree.leaves(updates)), start=jnp.zeros(()))
     skip = ~(total < max_squared_norm)
     return skip, {"should_skip": skip, "norm_squared": total}
 
@@ -91,13 +91,13 @@ class MultiSteps:
 
     def _accumulator(self, p: Array) -> Array:
         dtype = self._dtype
-        return fnp.zeros_like(p, dtype=fnp.promote_types(p.dtype, "float32") if dtype is None
+        return jnp.zeros_like(p, dtype=jnp.promote_types(p.dtype, "float32") if dtype is None
                               else dtype)
 
     def init(self, params: PyTree) -> MultiStepsState:
         """The state before the first gradient."""
-        zero = fnp.zeros((), np.int32)
-        _, skipped = self._skip(tree.map(fnp.zeros_like, params), zero, params)
+        zero = jnp.zeros((), np.int32)
+        _, skipped = self._skip(tree.map(jnp.zeros_like, params), zero, params)
         return MultiStepsState(zero, zero, self._opt.init(params),
                                tree.map(self._accumulator, params), skipped)
 
@@ -118,17 +118,17 @@ class MultiSteps:
 
         def step() -> tuple[PyTree, MultiStepsState]:
             out, inner = self._opt.update(like, state.inner_opt_state, params, **extra)
-            return out, MultiStepsState(fnp.zeros_like(state.mini_step), state.gradient_step + 1,
-                                        inner, tree.map(fnp.zeros_like, total), skipped)
+            return out, MultiStepsState(jnp.zeros_like(state.mini_step), state.gradient_step + 1,
+                                        inner, tree.map(jnp.zeros_like, total), skipped)
 
         def wait() -> tuple[PyTree, MultiStepsState]:
-            return tree.map(fnp.zeros_like, like), MultiStepsState(
+            return tree.map(jnp.zeros_like, like), MultiStepsState(
                 state.mini_step + 1, state.gradient_step, state.inner_opt_state, total, skipped)
 
         def leave() -> tuple[PyTree, MultiStepsState]:
-            return tree.map(fnp.zeros_like, like), state._replace(skip_state=skipped)
+            return tree.map(jnp.zeros_like, like), state._replace(skip_state=skipped)
 
-        which = fnp.where(skip, 2, fnp.where(state.mini_step >= k - 1, 0, 1))
+        which = jnp.where(skip, 2, jnp.where(state.mini_step >= k - 1, 0, 1))
         found: tuple[PyTree, MultiStepsState] = lax.switch(which, (step, wait, leave))
         return found
 
@@ -161,20 +161,20 @@ def apply_if_finite(inner: GradientTransformation,
     Array([0.], dtype=float32)
     """
     def init(params: PyTree) -> ApplyIfFiniteState:
-        zero = fnp.zeros((), np.int32)
-        return ApplyIfFiniteState(zero, fnp.array(True), zero, inner.init(params))
+        zero = jnp.zeros((), np.int32)
+        return ApplyIfFiniteState(zero, jnp.array(True), zero, inner.init(params))
 
     def update(updates: PyTree, state: ApplyIfFiniteState, params: PyTree = None,
                **extra: Any) -> tuple[PyTree, ApplyIfFiniteState]:
-        finite = fnp.array(True)
+        finite = jnp.array(True)
         for u in tree.leaves(updates):
-            finite = finite & fnp.all(fnp.isfinite(u))
-        count = fnp.where(finite, 0, state.notfinite_count + 1)
+            finite = finite & jnp.all(jnp.isfinite(u))
+        count = jnp.where(finite, 0, state.notfinite_count + 1)
         out, moved = lax.cond(
             finite | (count > max_consecutive_errors),
             lambda: inner.update(updates, state.inner_state, params, **extra),
-            lambda: (tree.map(fnp.zeros_like, updates), state.inner_state))
-        total = fnp.where(finite, state.total_notfinite, state.total_notfinite + 1)
+            lambda: (tree.map(jnp.zeros_like, updates), state.inner_state))
+        total = jnp.where(finite, state.total_notfinite, state.total_notfinite + 1)
         return out, ApplyIfFiniteState(count, finite, total, moved)
 
     return GradientTransformation(init, update)

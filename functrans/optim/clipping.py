@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import tree
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -28,7 +28,7 @@ def clip(max_delta: Number) -> GradientTransformation:
     [-1.0, 0.5]
     """
     return stateless(lambda updates, params: tree.map(
-        lambda u: fnp.clip(u, -max_delta, max_delta), updates))
+        lambda u: jnp.clip(u, -max_delta, max_delta), updates))
 
 
 def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
@@ -43,7 +43,7 @@ def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
     def update(updates: PyTree, params: PyTree) -> PyTree:
         total = global_norm(updates)
         inside = total < max_norm
-        return tree.map(lambda u: fnp.where(
+        return tree.map(lambda u: jnp.where(
             inside, u, (u / total.astype(u.dtype)) * max_norm).astype(u.dtype), updates)
 
     return stateless(update)
@@ -57,8 +57,8 @@ def clip_by_block_rms(threshold: float) -> GradientTransformation:
     Array([1., 1.], dtype=float32)
     """
     def clipped(u: Array) -> Array:
-        rms = fnp.sqrt(fnp.mean(squared(u)))
-        return u / fnp.maximum(1.0, rms / threshold)
+        rms = jnp.sqrt(jnp.mean(squared(u)))
+        return u / jnp.maximum(1.0, rms / threshold)
 
     return stateless(lambda updates, params: tree.map(clipped, updates))
 
@@ -77,8 +77,8 @@ def adaptive_grad_clip(clipping: Number, eps: Number = 1e-3,
            [0.05 ]], dtype=float32)
     """
     def clipped(u: Array, p: Array) -> Array:
-        own, most = _unit_norm(u, axis), clipping * fnp.maximum(_unit_norm(p, axis), eps)
-        return fnp.where(own < most, u, u * (most / fnp.maximum(own, 1e-6)))
+        own, most = _unit_norm(u, axis), clipping * jnp.maximum(_unit_norm(p, axis), eps)
+        return jnp.where(own < most, u, u * (most / jnp.maximum(own, 1e-6)))
 
     def update(updates: PyTree, params: PyTree) -> PyTree:
         needs_params("adaptive_grad_clip", params)
@@ -96,7 +96,7 @@ def _unit_norm(x: Array, axis: int | tuple[int, ...] | None) -> Array:
                 f"adaptive_grad_clip: a parameter has shape {tuple(x.shape)}.", where=user_source(),
                 why="what a unit is is known of arrays with up to five axes.", fix="axis=(0, 1)")
         axis = (0,) if x.ndim in (2, 3) else tuple(range(x.ndim - 1))
-    return fnp.sqrt(fnp.sum(squared(x), axis=axis, keepdims=True))
+    return jnp.sqrt(jnp.sum(squared(x), axis=axis, keepdims=True))
 
 
 def zero_nans() -> GradientTransformation:
@@ -107,4 +107,4 @@ def zero_nans() -> GradientTransformation:
     Array([1., 0.], dtype=float32)
     """
     return stateless(lambda updates, params: tree.map(
-        lambda u: fnp.where(fnp.isnan(u), 0, u).astype(u.dtype), updates))
+        lambda u: jnp.where(jnp.isnan(u), 0, u).astype(u.dtype), updates))

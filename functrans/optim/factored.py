@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import tree
 from functrans.optim.scaling import next_count
 from functrans.optim.transforms import GradientTransformation, squared
@@ -41,7 +41,7 @@ def _factored_axes(shape: Sequence[int], factored: bool, least: int) -> tuple[in
 
 
 def _power_decay(count: Array, exponent: float) -> Array:
-    return 1 - fnp.asarray(count + 1, "float32") ** -exponent
+    return 1 - jnp.asarray(count + 1, "float32") ** -exponent
 
 
 def scale_by_factored_rms(factored: bool = True, decay_rate: float = 0.8, step_offset: int = 0,
@@ -66,19 +66,19 @@ def scale_by_factored_rms(factored: bool = True, decay_rate: float = 0.8, step_o
         def without(p: Array, number: int) -> Array:
             axes = axes_of(p)
             if axes is None:
-                return fnp.zeros((1,), p.dtype)
-            return fnp.zeros(tuple(np.delete(p.shape, axes[1 - number]).tolist()), p.dtype)
+                return jnp.zeros((1,), p.dtype)
+            return jnp.zeros(tuple(np.delete(p.shape, axes[1 - number]).tolist()), p.dtype)
 
         def whole(p: Array) -> Array:
-            return fnp.zeros((1,) if axes_of(p) else p.shape, p.dtype)
+            return jnp.zeros((1,) if axes_of(p) else p.shape, p.dtype)
 
         return FactoredState(
-            fnp.zeros((), np.int32), tree.map(lambda p: without(p, 0), params),
+            jnp.zeros((), np.int32), tree.map(lambda p: without(p, 0), params),
             tree.map(lambda p: without(p, 1), params), tree.map(whole, params))
 
     def update(updates: PyTree, state: FactoredState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, FactoredState]:
-        decay = fnp.asarray(decay_rate_fn(state.count - step_offset, decay_rate))
+        decay = jnp.asarray(decay_rate_fn(state.count - step_offset, decay_rate))
 
         def moved(g: Array, v_row: Array, v_col: Array, v: Array) -> _Update:
             axes = axes_of(g)
@@ -86,14 +86,14 @@ def scale_by_factored_rms(factored: bool = True, decay_rate: float = 0.8, step_o
             squares = squared(g) + epsilon
             if axes is None:
                 v = keep * v + (1 - keep) * squares
-                return _Update(g / fnp.sqrt(v), v_row, v_col, v)
+                return _Update(g / jnp.sqrt(v), v_row, v_col, v)
             second, first = axes
-            v_row = keep * v_row + (1 - keep) * fnp.mean(squares, axis=first)
-            v_col = keep * v_col + (1 - keep) * fnp.mean(squares, axis=second)
+            v_row = keep * v_row + (1 - keep) * jnp.mean(squares, axis=first)
+            v_col = keep * v_col + (1 - keep) * jnp.mean(squares, axis=second)
             along = second - (second > first)
-            mean = fnp.mean(v_row, axis=along, keepdims=True)
-            row = fnp.expand_dims((v_row / mean) ** -0.5, first)
-            return _Update(g * row * fnp.expand_dims(v_col**-0.5, second), v_row, v_col, v)
+            mean = jnp.mean(v_row, axis=along, keepdims=True)
+            row = jnp.expand_dims((v_row / mean) ** -0.5, first)
+            return _Update(g * row * jnp.expand_dims(v_col**-0.5, second), v_row, v_col, v)
 
         found = tree.map(moved, updates, state.v_row, state.v_col, state.v)
         out, *states = (tree.map(lambda u, k=k: u[k], found, is_leaf=lambda x: type(x) is _Update)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, tree
 from functrans.optim.transforms import (
     EmptyState,
@@ -46,12 +46,12 @@ class ScheduleState(NamedTuple):
 
 
 def _counter() -> Array:
-    return fnp.zeros((), np.int32)
+    return jnp.zeros((), np.int32)
 
 
 def next_count(count: Array) -> Array:
     """count + 1; it stays at the largest number that there is."""
-    return fnp.where(count < np.iinfo(np.int32).max, count + 1, count)
+    return jnp.where(count < np.iinfo(np.int32).max, count + 1, count)
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
@@ -65,7 +65,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     def update(updates: PyTree, state: ScheduleState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, ScheduleState]:
         size = step_size_fn(state.count)
-        scaled = tree.map(lambda u: fnp.asarray(size, u.dtype) * u, updates)
+        scaled = tree.map(lambda u: jnp.asarray(size, u.dtype) * u, updates)
         return scaled, ScheduleState(next_count(state.count))
 
     return GradientTransformation(lambda params: ScheduleState(_counter()), update)
@@ -125,7 +125,7 @@ def _corrected(moments: PyTree, decay: Number, count: Array) -> PyTree:
 
     In float32 1 - 0.999 is 6e-5 off, exp(log(0.999)) - 1 is not.
     """
-    correction = -fnp.expm1(count * fnp.log(fnp.asarray(decay, "float64")).astype("float32"))
+    correction = -jnp.expm1(count * jnp.log(jnp.asarray(decay, "float64")).astype("float32"))
     return tree.map(lambda m: m / correction.astype(m.real.dtype), moments)
 
 
@@ -134,11 +134,11 @@ def _cast(values: PyTree, dtype: DTypeLike | None) -> PyTree:
 
 
 def _zeros(params: PyTree, dtype: DTypeLike | None = None) -> PyTree:
-    return tree.map(lambda p: fnp.zeros_like(p, dtype=dtype), params)
+    return tree.map(lambda p: jnp.zeros_like(p, dtype=dtype), params)
 
 
 def _real_zeros(params: PyTree) -> PyTree:
-    return tree.map(lambda p: fnp.zeros_like(fnp.real(p)), params)
+    return tree.map(lambda p: jnp.zeros_like(jnp.real(p)), params)
 
 
 class TraceState(NamedTuple):
@@ -228,7 +228,7 @@ def scale_by_adam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_roo
                             _corrected(updates, b1, count))
         else:
             mean = _corrected(mu, b1, count)
-        out = tree.map(lambda m, v: m / (fnp.sqrt(v + eps_root) + eps), mean,
+        out = tree.map(lambda m, v: m / (jnp.sqrt(v + eps_root) + eps), mean,
                        _corrected(nu, b2, count))
         return out, AdamState(count, _cast(mu, mu_dtype), nu)
 
@@ -249,7 +249,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999,
     def update(updates: PyTree, state: AdamState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, AdamState]:
         count, mu = next_count(state.count), _moment(updates, state.mu, b1, 1)
-        nu = tree.map(lambda u, v: fnp.maximum(fnp.abs(u) + eps, b2 * v), updates, state.nu)
+        nu = tree.map(lambda u, v: jnp.maximum(jnp.abs(u) + eps, b2 * v), updates, state.nu)
         out = tree.map(lambda m, v: m / v, _corrected(mu, b1, count), nu)
         return out, AdamState(count, mu, nu)
 
@@ -276,7 +276,7 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99,
 
     def update(updates: PyTree, state: LionState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, LionState]:
-        out = tree.map(lambda u, m: fnp.sign((1 - b1) * u + b1 * m), updates, state.mu)
+        out = tree.map(lambda u, m: jnp.sign((1 - b1) * u + b1 * m), updates, state.mu)
         mu = _cast(_moment(updates, state.mu, b2, 1), mu_dtype)
         return out, LionState(next_count(state.count), mu)
 
@@ -290,7 +290,7 @@ def scale_by_sign() -> GradientTransformation:
     >>> rule.update(jnp.array([0.1, -5.0, 0.0]), rule.init(jnp.zeros(3)))[0]
     Array([ 1., -1.,  0.], dtype=float32)
     """
-    return stateless(lambda updates, params: tree.map(fnp.sign, updates))
+    return stateless(lambda updates, params: tree.map(jnp.sign, updates))
 
 
 class RmsState(NamedTuple):
@@ -307,7 +307,7 @@ class RmsWithCountState(NamedTuple):
 
 
 def _over_root(u: Array, v: Array, eps: float, in_sqrt: bool) -> Array:
-    return u * lax.rsqrt(v + eps) if in_sqrt else u / (fnp.sqrt(v) + eps)
+    return u * lax.rsqrt(v + eps) if in_sqrt else u / (jnp.sqrt(v) + eps)
 
 
 def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0,
@@ -322,7 +322,7 @@ def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0
     Array([ 3.1623, -3.1623], dtype=float32)
     """
     def init(params: PyTree) -> RmsState | RmsWithCountState:
-        nu = tree.map(lambda p: fnp.full_like(fnp.real(p), initial_scale), params)
+        nu = tree.map(lambda p: jnp.full_like(jnp.real(p), initial_scale), params)
         return RmsWithCountState(_counter(), nu) if bias_correction else RmsState(nu)
 
     def update(updates: PyTree, state: Any, params: PyTree = None,
@@ -367,7 +367,7 @@ def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float 
     """
     def init(params: PyTree) -> StddevState | StddevWithCountState:
         mu = _zeros(params)
-        nu = tree.map(lambda p: fnp.full_like(fnp.real(p), initial_scale), params)
+        nu = tree.map(lambda p: jnp.full_like(jnp.real(p), initial_scale), params)
         return StddevWithCountState(_counter(), mu, nu) if bias_correction else StddevState(mu, nu)
 
     def update(updates: PyTree, state: Any, params: PyTree = None,
@@ -402,12 +402,12 @@ def scale_by_rss(initial_accumulator_value: float = 0.1,
     """
     def init(params: PyTree) -> RssState:
         return RssState(tree.map(
-            lambda p: fnp.full_like(fnp.real(p), initial_accumulator_value), params))
+            lambda p: jnp.full_like(jnp.real(p), initial_accumulator_value), params))
 
     def update(updates: PyTree, state: RssState, params: PyTree = None,
                **_: Any) -> tuple[PyTree, RssState]:
         total = tree.map(lambda u, s: squared(u) + s, updates, state.sum_of_squares)
-        out = tree.map(lambda u, s: u * fnp.where(s > 0, lax.rsqrt(s + eps), 0.0), updates, total)
+        out = tree.map(lambda u, s: u * jnp.where(s > 0, lax.rsqrt(s + eps), 0.0), updates, total)
         return out, RssState(total)
 
     return GradientTransformation(init, update)
@@ -418,8 +418,8 @@ def scale_by_rss(initial_accumulator_value: float = 0.1,
 
 def norm(x: Array) -> Array:
     """The Euclidean norm of an array, with gradient 0 at 0."""
-    total = fnp.sum(squared(x))
-    return fnp.where(total == 0, 0, fnp.sqrt(fnp.where(total == 0, 1, total)))
+    total = jnp.sum(squared(x))
+    return jnp.where(total == 0, 0, jnp.sqrt(jnp.where(total == 0, 1, total)))
 
 
 def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0,
@@ -432,10 +432,10 @@ def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0,
     Array([3., 4.], dtype=float32)
     """
     def scaled(u: Array, p: Array) -> Array:
-        of_param, of_update = fnp.maximum(norm(p), min_norm), fnp.maximum(norm(u), min_norm)
+        of_param, of_update = jnp.maximum(norm(p), min_norm), jnp.maximum(norm(u), min_norm)
         is_zero = (of_param == 0) | (of_update == 0)
-        ratio = trust_coefficient * of_param / (fnp.where(is_zero, 1, of_update) + eps)
-        return u * fnp.where(is_zero, 1, ratio).astype(u.dtype)
+        ratio = trust_coefficient * of_param / (jnp.where(is_zero, 1, of_update) + eps)
+        return u * jnp.where(is_zero, 1, ratio).astype(u.dtype)
 
     def update(updates: PyTree, params: PyTree) -> PyTree:
         needs_params("scale_by_trust_ratio", params)
@@ -454,7 +454,7 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> GradientTransformation:
     """
     def update(updates: PyTree, params: PyTree) -> PyTree:
         needs_params("scale_by_param_block_rms", params)
-        return tree.map(lambda u, p: u * fnp.maximum(
-            fnp.sqrt(fnp.mean(squared(p))), min_scale), updates, params)
+        return tree.map(lambda u, p: u * jnp.maximum(
+            jnp.sqrt(jnp.mean(squared(p))), min_scale), updates, params)
 
     return stateless(update)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.optim.transforms import Number, Schedule
@@ -50,7 +50,7 @@ def polynomial_schedule(init_value: float, end_value: float, power: float, trans
     begin = max(transition_begin, 0)
 
     def value(count: Any) -> Number:
-        left = 1 - fnp.clip(count - begin, 0, transition_steps) / transition_steps
+        left = 1 - jnp.clip(count - begin, 0, transition_steps) / transition_steps
         return (init_value - end_value) * left**power + end_value
 
     return value
@@ -78,13 +78,13 @@ def exponential_decay(init_value: float, transition_steps: int, decay_rate: floa
     """
     if transition_steps <= 0 or decay_rate == 0:
         return constant_schedule(init_value)
-    bound = fnp.maximum if decay_rate < 1 else fnp.minimum
+    bound = jnp.maximum if decay_rate < 1 else jnp.minimum
 
     def value(count: Any) -> Number:
         since = count - max(transition_begin, 0)
         power = since / transition_steps
-        power = fnp.floor(power) if staircase else power
-        decayed = fnp.where(since <= 0, init_value, init_value * fnp.power(decay_rate, power))
+        power = jnp.floor(power) if staircase else power
+        decayed = jnp.where(since <= 0, init_value, init_value * jnp.power(decay_rate, power))
         return decayed if end_value is None else bound(decayed, end_value)
 
     return value
@@ -101,8 +101,8 @@ def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.
     _positive("decay_steps", decay_steps)
 
     def value(count: Any) -> Number:
-        done = fnp.minimum(count, decay_steps) / decay_steps
-        decayed = 0.5 * (1 + fnp.cos(math.pi * done))
+        done = jnp.minimum(count, decay_steps) / decay_steps
+        decayed = 0.5 * (1 + jnp.cos(math.pi * done))
         return init_value * ((1 - alpha) * decayed**exponent + alpha)
 
     return value
@@ -124,7 +124,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     def value(count: Any) -> Number:
         found = schedules[0](count)
         for boundary, schedule in zip(boundaries, schedules[1:], strict=True):
-            found = fnp.where(count < boundary, found, schedule(count - boundary))
+            found = jnp.where(count < boundary, found, schedule(count - boundary))
         return found
 
     return value
@@ -189,9 +189,9 @@ def piecewise_constant_schedule(init_value: float,
         raise ArgumentError(f"scales must not be negative, got {scales}.", where=user_source())
 
     def value(count: Any) -> Number:
-        found = fnp.asarray(init_value, float)
+        found = jnp.asarray(init_value, float)
         for boundary, scale in sorted(scales.items()):
-            found = found * fnp.where(count >= boundary, scale, 1.0)
+            found = found * jnp.where(count >= boundary, scale, 1.0)
         return found
 
     return value
@@ -215,12 +215,12 @@ def piecewise_interpolate_schedule(interpolate_type: str, init_value: float,
         values.append(values[-1] * scale)
 
     def value(count: Any) -> Number:
-        found = fnp.asarray(values[-1], float)
+        found = jnp.asarray(values[-1], float)
         for k in range(len(bounds) - 2, -1, -1):
             t = (count - bounds[k]) / max(bounds[k + 1] - bounds[k], 1)
-            t = t if interpolate_type == "linear" else (1 - fnp.cos(math.pi * t)) / 2
+            t = t if interpolate_type == "linear" else (1 - jnp.cos(math.pi * t)) / 2
             between = values[k] + (values[k + 1] - values[k]) * t
-            found = fnp.where(count < bounds[k + 1], between, found)
+            found = jnp.where(count < bounds[k + 1], between, found)
         return found
 
     return value

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import tree
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -103,7 +103,7 @@ def set_to_zero() -> GradientTransformation:
     >>> rule.update(jnp.array([2.0]), rule.init(jnp.zeros(1)))[0]
     Array([0.], dtype=float32)
     """
-    return stateless(lambda updates, params: tree.map(fnp.zeros_like, updates))
+    return stateless(lambda updates, params: tree.map(jnp.zeros_like, updates))
 
 
 def chain(*transforms: GradientTransformation) -> GradientTransformation:
@@ -242,7 +242,7 @@ def apply_updates(params: T, updates: PyTree) -> T:
     def add(p: Any, u: Any) -> Any:
         if p is None or u is None:
             return p
-        p = fnp.asarray(p)
+        p = jnp.asarray(p)
         return (p + u).astype(p.dtype)
 
     return map_leaves(add, params, updates, is_leaf=lambda x: x is None)
@@ -266,10 +266,10 @@ def global_norm(updates: PyTree) -> Array:
     >>> float(ft.optim.global_norm({"a": ft.numpy.array([3.0]), "b": ft.numpy.array([4.0])}))
     5.0
     """
-    squares = [fnp.sum(squared(u)) for u in tree.leaves(updates)]
-    return fnp.sqrt(sum(squares, start=fnp.zeros(())))
+    squares = [jnp.sum(squared(u)) for u in tree.leaves(updates)]
+    return jnp.sqrt(sum(squares, start=jnp.zeros(())))
 
 
 def squared(x: Any) -> Array:
     """|x|^2, real."""
-    return fnp.real(x * fnp.conj(x)) if fnp.iscomplexobj(x) else fnp.square(x)
+    return jnp.real(x * jnp.conj(x)) if jnp.iscomplexobj(x) else jnp.square(x)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, tree
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
@@ -96,7 +96,7 @@ def split_batch(what: str, loss: Function, params: Tree, batch: tuple[Any, ...],
                 f"per_sample.{what}: {name} is {get_aval(x)} and has no axis {axis} of samples.",
                 why="every argument after params is mapped over samples, unless in_axes says None.",
                 fix="stack the samples, or in_axes=(0, None) for an argument that all share")
-    mapped = [fnp.moveaxis(x, a, 0) if a else x for x, a in zip(values, axes) if a is not None]
+    mapped = [jnp.moveaxis(x, a, 0) if a else x for x, a in zip(values, axes) if a is not None]
     sizes = [(name, get_aval(x), x.shape[a]) for name, x, a in zip(names, values, axes)
              if a is not None]
     _check_sizes(what, name_of(loss), sizes, at_least)
@@ -153,16 +153,16 @@ def in_chunks(run: Callable[[Tree], tuple[Tree, Tree]], batch: Tree,
 
     def step(sums: Tree, chunk: Tree) -> tuple[Tree, Tree]:
         more, each = checkpoint(run, prevent_cse=False)(chunk)
-        return tree.map(fnp.add, sums, more), each
+        return tree.map(jnp.add, sums, more), each
 
     shapes, _ = eval_shape(run, tree.map(lambda x: ShapeDtypeStruct(x.shape[1:], x.dtype), chunks))
-    zeros = tree.map(lambda s: fnp.zeros(s.shape, s.dtype), shapes)
+    zeros = tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
     sums, joined = lax.scan(step, zeros, chunks)
     joined = tree.map(lambda y: y.reshape(whole, *y.shape[2:]), joined)
     if rest:
         more, last = run(tree.map(lambda x: x[whole:], batch))
-        sums = tree.map(fnp.add, sums, more)
-        joined = tree.map(lambda a, b: fnp.concatenate([a, b]), joined, last)
+        sums = tree.map(jnp.add, sums, more)
+        joined = tree.map(lambda a, b: jnp.concatenate([a, b]), joined, last)
     return sums, joined
 
 
@@ -184,4 +184,4 @@ def like_params(what: str, params: Tree, other: Tree) -> None:
             raise ShapeError(f"{what}{keystr(path)} is {get_aval(y)}, but "
                              f"params{keystr(path)} is {get_aval(x)}.",
                              why="an inner product is one of two vectors of the same space.",
-                             fix="tree.map(fnp.zeros_like, params) has the right shapes")
+                             fix="tree.map(jnp.zeros_like, params) has the right shapes")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, random, tree
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.keypath import keystr
@@ -168,14 +168,14 @@ def _clipped(what: str, loss: Function, max_norm: Any, noise_multiplier: Any, pe
 def _root(square: Any) -> Any:
     """The square root, with the derivative 0 at 0."""
     positive = square > 0
-    return fnp.where(positive, fnp.sqrt(fnp.where(positive, square, 1.0)), square)
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1.0)), square)
 
 
 def _scale(square: Any, bound: Any) -> Any:
     """What brings a norm, given by its square [B], down to the bound; with finite derivatives."""
     bound = _of(bound, square)
     above = square > bound * bound
-    return fnp.where(above, bound * lax.rsqrt(fnp.where(above, square, 1.0)), 1.0)
+    return jnp.where(above, bound * lax.rsqrt(jnp.where(above, square, 1.0)), 1.0)
 
 
 def _add_noise(total: Tree, deviation: Any, key: Any) -> Tree:
@@ -190,13 +190,13 @@ def _divisor(batch: Batch, weights: Any, expected: Any) -> Any:
         return expected
     if weights is None:
         return batch.size
-    total = fnp.sum(weights.astype("float32") if weights.dtype == bool else weights)
-    return fnp.where(total == 0, 1, total)  # nothing but padding: the sum is 0, and so is the mean
+    total = jnp.sum(weights.astype("float32") if weights.dtype == bool else weights)
+    return jnp.where(total == 0, 1, total)  # nothing but padding: the sum is 0, and so is the mean
 
 
 def _of(number: Any, x: Any) -> Any:
     """A number as an array of the dtype of x, which it does not widen."""
-    return fnp.asarray(number, x.dtype)
+    return jnp.asarray(number, x.dtype)
 
 
 # ------------------------------------------------------------------------------------- arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import tree
 from functrans.core.avals import get_aval
 from functrans.core.errors import ShapeError
@@ -32,17 +32,17 @@ def wide_grads(loss: Function, params: Tree, batch: Batch, leaves: Sequence[Any]
 
 def squared_norm(g: Any) -> Any:
     """The squared L2 norm [B] of one leaf [B, ...]."""
-    return fnp.sum(g * g, axis=tuple(range(1, g.ndim)))
+    return jnp.sum(g * g, axis=tuple(range(1, g.ndim)))
 
 
 def weighted_leaf(weights: Any, g: Any) -> Any:
     """The sum of g [B, ...] over samples with weights [B], in the dtype of g."""
-    return fnp.tensordot(weights.astype(g.dtype), g, axes=1)
+    return jnp.tensordot(weights.astype(g.dtype), g, axes=1)
 
 
 def check_weights(what: str, weights: Any, batch: Batch) -> Any:
     """The weights as an array; refused unless there is one for each sample."""
-    weights = fnp.asarray(weights)
+    weights = jnp.asarray(weights)
     if weights.shape != (batch.size,):
         raise ShapeError(
             f"per_sample.{what}: weights is {get_aval(weights)}, but the batch has {batch.size} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import tree
 from functrans.core.errors import ArgumentError, shown
 from functrans.per_sample.batches import (
@@ -26,7 +26,7 @@ def _means(loss: Function, params: Tree, batch: Batch, chunk_size: int | None) -
     """The means over samples of the gradient and of its elementwise square, in wide dtypes."""
     def part(leaves: Tree) -> tuple[Tree, Tree]:
         g = wide_grads(loss, params, batch, leaves)
-        return tree.map(lambda x: (fnp.sum(x, axis=0), fnp.sum(x * x, axis=0)), g), ()
+        return tree.map(lambda x: (jnp.sum(x, axis=0), jnp.sum(x * x, axis=0)), g), ()
 
     sums, _ = in_chunks(part, batch.leaves, chunk_size)
     of_params = tree.structure(params)
@@ -80,7 +80,7 @@ def _mean_and_variance(what: str, loss: Function, ddof: int, in_axes: Any,
         split = split_batch(what, loss, params, batch, in_axes, at_least=ddof + 1)
         mean, mean_of_squares = _means(loss, params, split, chunk_size)
         size = split.size
-        spread = tree.map(lambda m, s: fnp.maximum(s - m * m, 0) * size / (size - ddof),
+        spread = tree.map(lambda m, s: jnp.maximum(s - m * m, 0) * size / (size - ddof),
                           mean, mean_of_squares)
         return tree.map(narrow, mean, params), tree.map(narrow, spread, params)
 
@@ -109,7 +109,7 @@ def fisher_diagonal(loss: Function, *, in_axes: Any = 0,
 
         def part(leaves: Tree) -> tuple[Tree, Tree]:
             g = wide_grads(loss, params, split, leaves)
-            return tree.map(lambda x: fnp.sum(x * x, axis=0), g), ()
+            return tree.map(lambda x: jnp.sum(x * x, axis=0), g), ()
 
         total, _ = in_chunks(part, split.leaves, chunk_size)
         return tree.map(lambda t, p: narrow(t / split.size, p), total, params)
@@ -152,11 +152,11 @@ def noise_scale(loss: Function, *, in_axes: Any = 0, chunk_size: int | None = No
         def part(leaves: Tree) -> tuple[Tree, Tree]:
             g = wide_grads(loss, params, split, leaves)
             squares = sum(squared_norm(x) for x in tree.leaves(g))
-            return (tree.map(lambda x: fnp.sum(x, axis=0), g), fnp.sum(squares)), ()
+            return (tree.map(lambda x: jnp.sum(x, axis=0), g), jnp.sum(squares)), ()
 
         size = split.size
         (total, squares), _ = in_chunks(part, split.leaves, chunk_size)
-        of_mean = sum(fnp.sum((x / size) ** 2) for x in tree.leaves(total))
+        of_mean = sum(jnp.sum((x / size) ** 2) for x in tree.leaves(total))
         trace = (squares / size - of_mean) * size / (size - 1)
         squared_mean = of_mean - trace / size
         return NoiseScale(trace / squared_mean, trace, squared_mean)

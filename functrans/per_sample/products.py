@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import tree
 from functrans.core.errors import ArgumentError, NonScalarGradError, shown
 from functrans.per_sample.batches import (
@@ -53,7 +53,7 @@ def inner_products(loss: Function, *, in_axes: Any = 0, chunk_size: int | None =
 
         def part(leaves: Tree) -> tuple[Tree, Tree]:
             g = wide_grads(loss, params, split, leaves)
-            parts = tree.map(lambda x, d: _rows(x) @ wide(fnp.asarray(d)).reshape(-1), g, direction)
+            parts = tree.map(lambda x, d: _rows(x) @ wide(jnp.asarray(d)).reshape(-1), g, direction)
             return (), sum(tree.leaves(parts))
 
         return in_chunks(part, split.leaves, chunk_size)[1]
@@ -150,7 +150,7 @@ def _sum_of_products(first: list[Any], second: list[Any]) -> Any:
 
 def _sum_of_outer_products(first: list[Any], second: list[Any]) -> Any:
     """[B1, B2, k, k] from lists of [B1, k, p] and [B2, k, p]."""
-    return sum(fnp.einsum("aip,bjp->abij", a, b) for a, b in zip(first, second, strict=True))
+    return sum(jnp.einsum("aip,bjp->abij", a, b) for a, b in zip(first, second, strict=True))
 
 
 def _pairs(derivatives: Function, product: Function, first: Any, second: Any,

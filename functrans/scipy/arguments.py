@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, shown
 from functrans.core.source import user_source
@@ -22,12 +22,12 @@ def inexact(*xs: NestedArrays) -> list[Array]:
     Python's numbers are weakly typed, in lists too: coefficients that are written out follow the
     dtype of the data, with all digits that it has.
     """
-    known = [x if _is_plain(x) else fnp.asarray(x) for x in xs]
+    known = [x if _is_plain(x) else jnp.asarray(x) for x in xs]
     typed = [x for x in known if not _is_plain(x)]
     scalars: list[Any] = [leaf for x in known if _is_plain(x) for leaf in tree_leaves(x)]
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(*typed, *scalars)) if typed or scalars \
         else dtypes.default_float()
-    return [cast(fnp.asarray(np.asarray(x), dtype) if _is_plain(x) else x, dtype) for x in known]
+    return [cast(jnp.asarray(np.asarray(x), dtype) if _is_plain(x) else x, dtype) for x in known]
 
 
 def _is_plain(x: Any) -> bool:

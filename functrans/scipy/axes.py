@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import slice_axis
@@ -21,7 +21,7 @@ def neighbours(x: Array, footprint: np.ndarray[Any, Any]) -> Array:
         index = tuple(slice(int(o), int(o) + n - k + 1)
                       for o, n, k in zip(offset, x.shape, footprint.shape))
         rows.append(x[index])
-    return fnp.stack(rows)
+    return jnp.stack(rows)
 
 
 def odd_ext(name: str, x: Array, count: int) -> Array:
@@ -29,23 +29,23 @@ def odd_ext(name: str, x: Array, count: int) -> Array:
     _long_enough(name, x, count)
     left = 2 * x[..., :1] - x[..., count:0:-1]
     right = 2 * x[..., -1:] - slice_axis(x, x.shape[-1] - 1 - count, x.shape[-1] - 1)[..., ::-1]
-    return fnp.concatenate([left, x, right], axis=-1)
+    return jnp.concatenate([left, x, right], axis=-1)
 
 
 def even_ext(name: str, x: Array, count: int) -> Array:
     """x along its last axis, continued by `count` points in reverse."""
     _long_enough(name, x, count)
-    return fnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(count, count)], mode="reflect")
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(count, count)], mode="reflect")
 
 
 def const_ext(name: str, x: Array, count: int) -> Array:
     """x along its last axis, continued by its first and last points."""
-    return fnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(count, count)], mode="edge")
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(count, count)], mode="edge")
 
 
 def zero_ext(name: str, x: Array, count: int) -> Array:
     """x along its last axis, continued by zeros."""
-    return fnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(count, count)])
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(count, count)])
 
 
 EXTENSIONS = {"odd": odd_ext, "even": even_ext, "constant": const_ext, "zeros": zero_ext}
@@ -70,8 +70,8 @@ def frames(x: Array, size: int, step: int) -> Array:
         shifts = size // step
         blocks = slice_axis(x, 0, (count + shifts - 1) * step).reshape(
             *lead, count + shifts - 1, step)
-        return fnp.concatenate([blocks[..., i:i + count, :] for i in range(shifts)], axis=-1)
-    return fnp.take(x, np.arange(count)[:, None] * step + np.arange(size), axis=-1)
+        return jnp.concatenate([blocks[..., i:i + count, :] for i in range(shifts)], axis=-1)
+    return jnp.take(x, np.arange(count)[:, None] * step + np.arange(size), axis=-1)
 
 
 def overlap_add(x: Array, step: int) -> Array:
@@ -83,17 +83,17 @@ def overlap_add(x: Array, step: int) -> Array:
         total = None
         for i in range(shifts):
             width = [(0, 0)] * len(lead) + [(i, shifts - 1 - i), (0, 0)]
-            part = fnp.pad(x[..., i * step:(i + 1) * step], width)
+            part = jnp.pad(x[..., i * step:(i + 1) * step], width)
             total = part if total is None else total + part
         assert total is not None
         return total.reshape(*lead, length)
     places = np.arange(count)[:, None] * step + np.arange(size)
-    return fnp.zeros((*lead, length), x.dtype).at[..., places].add(x)
+    return jnp.zeros((*lead, length), x.dtype).at[..., places].add(x)
 
 
 def along_last(x: Array, axis: int) -> Array:
     """x with an axis moved to the end."""
-    return fnp.moveaxis(x, axis, -1)
+    return jnp.moveaxis(x, axis, -1)
 
 
 def per_axis(name: str, argument: str, value: Any, axes: Sequence[int]) -> list[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.config import matmul_precision
 from functrans.typing import Array
 
@@ -19,24 +19,24 @@ R = TypeVar("R")
 
 def matmul(x: Array, y: Array) -> Array:
     """The product of matrices and vectors."""
-    return fnp.matmul(x, y, precision="highest")
+    return jnp.matmul(x, y, precision="highest")
 
 
 def vdot(x: Array, y: Array) -> Array:
     """The sum of products of two vectors."""
-    return fnp.vdot(x, y, precision="highest")
+    return jnp.vdot(x, y, precision="highest")
 
 
 def pinv(x: Array, hermitian: bool = False) -> Array:
     """The pseudo-inverse of a matrix."""
     with matmul_precision("highest"):
-        return fnp.linalg.pinv(x, hermitian=hermitian)
+        return jnp.linalg.pinv(x, hermitian=hermitian)
 
 
 def lstsq(x: Array, y: Array) -> Array:
     """The least squares of a system."""
     with matmul_precision("highest"):
-        return fnp.linalg.lstsq(x, y)[0]
+        return jnp.linalg.lstsq(x, y)[0]
 
 
 def precise(fun: Callable[P, R]) -> Callable[P, R]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
@@ -180,7 +180,7 @@ class JAXSparse(ABC):
         return self
 
     def __abs__(self) -> Any:
-        return OPERATIONS["unary"](self, fnp.abs)
+        return OPERATIONS["unary"](self, jnp.abs)
 
 
 def known(fun: Callable[..., Any], *args: Any) -> Any:
@@ -215,7 +215,7 @@ def index_dtype_for(dtype: Any, sizes: tuple[Any, ...]) -> np.dtype[Any]:
 
 def outside(indices: Array, sizes: tuple[Any, ...]) -> Array:
     """Whether each index vector is out of bounds."""
-    found = fnp.zeros(indices.shape[:-1], bool)
+    found = jnp.zeros(indices.shape[:-1], bool)
     for k, n in enumerate(sizes):
         found = found | (indices[..., k] < 0) | (indices[..., k] >= n)
     return found
@@ -231,11 +231,11 @@ def places(indices: Array, sizes: tuple[Any, ...]) -> Array:
         raise ArgumentError(f"sparse axes of sizes {sizes} have {count} places.",
                             where=user_source(), why="int64 has no number for each.")
     wide = np.dtype(np.int32 if isinstance(count, int) and count < 2**31 else np.int64)
-    place = fnp.zeros(indices.shape[:-1], wide)
+    place = jnp.zeros(indices.shape[:-1], wide)
     for k, n in enumerate(sizes):
         at = indices[..., k].astype(wide)
         place = place * n + at if k else at
-    return fnp.where(outside(indices, sizes), count, place).astype(wide)
+    return jnp.where(outside(indices, sizes), count, place).astype(wide)
 
 
 def _is_beyond_int64(count: Any) -> bool:
@@ -250,27 +250,27 @@ def keys(sizes: tuple[Any, ...], *indices: Array) -> tuple[list[Array], Any]:
     """
     if not _is_beyond_int64(math.prod(sizes)):
         return [places(x, sizes) for x in indices], math.prod(sizes)
-    joined = fnp.concatenate(indices, axis=0)
-    key, bound = fnp.zeros(joined.shape[:-1], np.int64), 1
+    joined = jnp.concatenate(indices, axis=0)
+    key, bound = jnp.zeros(joined.shape[:-1], np.int64), 1
     for k, n in enumerate(sizes):
-        at = fnp.clip(joined[..., k].astype(np.int64), 0, n - 1)
+        at = jnp.clip(joined[..., k].astype(np.int64), 0, n - 1)
         if _is_beyond_int64(bound * n):
             key, bound = _ranks(key), joined.shape[0]
         if _is_beyond_int64(bound * n):
             at, n = _ranks(at), joined.shape[0]
         key, bound = key * n + at, bound * n
-    key = fnp.where(outside(joined, sizes), bound, key)
+    key = jnp.where(outside(joined, sizes), bound, key)
     ends = np.cumsum([x.shape[0] for x in indices])[:-1]
-    return list(fnp.split(key, ends)), bound
+    return list(jnp.split(key, ends)), bound
 
 
 def _ranks(key: Array) -> Array:
     """The number of smaller keys that differ, for each key."""
-    order = fnp.argsort(key)
+    order = jnp.argsort(key)
     found = key[order]
-    steps = fnp.cumsum((found[1:] != found[:-1]).astype(np.int64))
-    ranks = fnp.concatenate([fnp.zeros(min(1, key.shape[0]), np.int64), steps])
-    return fnp.zeros_like(key).at[order].set(ranks)
+    steps = jnp.cumsum((found[1:] != found[:-1]).astype(np.int64))
+    ranks = jnp.concatenate([jnp.zeros(min(1, key.shape[0]), np.int64), steps])
+    return jnp.zeros_like(key).at[order].set(ranks)
 
 
 def vectors(place: Array, sizes: tuple[Any, ...], dtype: Any) -> Array:
@@ -279,11 +279,11 @@ def vectors(place: Array, sizes: tuple[Any, ...], dtype: Any) -> Array:
     beyond = place >= math.prod(sizes)
     columns = []
     for n in reversed(sizes):
-        columns.append(fnp.where(beyond, n, place % max(n, 1)))
+        columns.append(jnp.where(beyond, n, place % max(n, 1)))
         place = place // max(n, 1)
     if not columns:
-        return fnp.zeros((*place.shape, 0), dtype)
-    return fnp.stack(columns[::-1], axis=-1).astype(dtype)
+        return jnp.zeros((*place.shape, 0), dtype)
+    return jnp.stack(columns[::-1], axis=-1).astype(dtype)
 
 
 def check_index_dtype(name: str, indices: Any) -> None:

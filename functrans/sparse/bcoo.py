@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import concrete, shape_tuple
@@ -49,7 +49,7 @@ class BCOO(JAXSparse):
 
     def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any],
                  indices_sorted: bool = False, unique_indices: bool = False) -> None:
-        data, indices = map(fnp.asarray, args)
+        data, indices = map(jnp.asarray, args)
         check_index_dtype("BCOO", indices)
         shape = shape_tuple(shape, "BCOO")
         indices = indices.astype(index_dtype_for(indices.dtype, shape))
@@ -65,7 +65,7 @@ class BCOO(JAXSparse):
             raise mismatch("BCOO", f"data {data.shape} and indices {indices.shape} are not those "
                            f"of shape {shape}.")
         if any(max(a, b) != n for a, b, n in zip(data.shape, indices.shape, batch)) or 0 in batch:
-            data = fnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
+            data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
         self.data, self.indices = data, indices
         self._sizes = shape[n_batch:n_batch + n_sparse]
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
@@ -187,8 +187,8 @@ def full_batch(mat: BCOO) -> BCOO:
     n, batch = mat.n_batch, mat.batch_shape
     if mat.data.shape[:n] == batch and mat.indices.shape[:n] == batch:
         return mat
-    return mat._replace(fnp.broadcast_to(mat.data, (*batch, *mat.data.shape[n:])),
-                        fnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[n:])))
+    return mat._replace(jnp.broadcast_to(mat.data, (*batch, *mat.data.shape[n:])),
+                        jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[n:])))
 
 
 def bcoo_todense(mat: BCOO) -> Array:
@@ -204,7 +204,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     def lane(data: Array, indices: Array) -> Array:
         if not sizes:
             return data.sum(axis=0).astype(data.dtype)
-        out = fnp.zeros((*sizes, *data.shape[1:]), data.dtype)
+        out = jnp.zeros((*sizes, *data.shape[1:]), data.dtype)
         return add_at(out, indices, data, mat.indices_sorted)
 
     mat = full_batch(mat)
@@ -225,7 +225,7 @@ def read_at(x: Array, indices: Array) -> Array:
     """The rows of x at index vectors over its leading axes; 0 where these are out of bounds."""
     columns = tuple([indices[:, k] for k in range(indices.shape[1])])
     if not columns:
-        return fnp.broadcast_to(x, (indices.shape[0], *x.shape))
+        return jnp.broadcast_to(x, (indices.shape[0], *x.shape))
     return x.at[columns].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
@@ -242,7 +242,7 @@ def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
     >>> sparse.bcoo_fromdense(jnp.eye(3)).indices.tolist()
     [[0, 0], [1, 1], [2, 2]]
     """
-    x = fnp.asarray(mat)
+    x = jnp.asarray(mat)
     check_index_dtype("bcoo_fromdense", np.zeros((), index_dtype))
     index_dtype = index_dtype_for(index_dtype, x.shape)
     n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)
@@ -250,9 +250,9 @@ def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
         raise ArgumentError(f"bcoo_fromdense: an array of {x.ndim} axes has no n_batch={n_batch} "
                             f"and n_dense={n_dense}.", where=user_source())
     sizes = tuple(x.shape[n_batch:x.ndim - n_dense])
-    mask = fnp.any(x != 0, axis=tuple(range(x.ndim - n_dense, x.ndim)))
+    mask = jnp.any(x != 0, axis=tuple(range(x.ndim - n_dense, x.ndim)))
     if nse is None:
-        counts = fnp.sum(mask, axis=tuple(range(n_batch, mask.ndim)))
+        counts = jnp.sum(mask, axis=tuple(range(n_batch, mask.ndim)))
         nse = int(concrete("bcoo_fromdense", counts, "nse", "bcoo_fromdense(x, nse=n)")
                   .max(initial=0))
     count = operator.index(nse)
@@ -262,10 +262,10 @@ def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
 
     def lane(x: Array, mask: Array) -> tuple[Array, Array]:
         if not sizes:
-            rows = fnp.zeros((count, *x.shape), x.dtype)
-            return (rows.at[0].set(x) if count else rows), fnp.zeros((count, 0), index_dtype)
-        columns = fnp.nonzero(mask, size=count, fill_value=sizes)
-        indices = fnp.stack(columns, axis=-1).astype(index_dtype)
+            rows = jnp.zeros((count, *x.shape), x.dtype)
+            return (rows.at[0].set(x) if count else rows), jnp.zeros((count, 0), index_dtype)
+        columns = jnp.nonzero(mask, size=count, fill_value=sizes)
+        indices = jnp.stack(columns, axis=-1).astype(index_dtype)
         return read_at(x, indices), indices
 
     data, indices = per_lane(lane, n_batch)(x, mask)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
 from functrans.core.errors import publish
 from functrans.numpy.common import shape_tuple
@@ -56,7 +56,7 @@ class BCSR(JAXSparse):
 
     def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any],
                  indices_sorted: bool = False, unique_indices: bool = False) -> None:
-        data, indices, indptr = map(fnp.asarray, args)
+        data, indices, indptr = map(jnp.asarray, args)
         for part in (indices, indptr):
             check_index_dtype("BCSR", part)
         sizes = shape_tuple(shape, "BCSR")
@@ -76,7 +76,7 @@ class BCSR(JAXSparse):
                     any(a not in (1, b) for a, b in zip(x.shape, full)):
                 raise mismatch("BCSR", f"data {data.shape}, indices {indices.shape} and indptr "
                                f"{indptr.shape} are not those of shape {sizes}.")
-            parts.append(fnp.broadcast_to(x, full))
+            parts.append(jnp.broadcast_to(x, full))
         self.data, self.indices, self.indptr = parts
         self._columns = sizes[n + 1]
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
@@ -152,8 +152,8 @@ class BCSR(JAXSparse):
             return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
                                        (self.data, at_once))
         rows = per_lane(row_numbers, self.n_batch)(self.indices, self.indptr)
-        index = fnp.result_type(rows, self.indices)
-        indices = fnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
+        index = jnp.result_type(rows, self.indices)
+        indices = jnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
         return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
                                    (self.data, indices))
 
@@ -172,16 +172,16 @@ class BCSR(JAXSparse):
         arr = bcoo_sort_indices(arr)
         # of size 1 along a batch axis: the whole batch, as each lane has pointers
         batch = arr.batch_shape
-        indices = fnp.broadcast_to(arr.indices, (*batch, arr.nse, 2))
-        data = fnp.broadcast_to(arr.data, (*batch, *arr.data.shape[arr.n_batch:]))
+        indices = jnp.broadcast_to(arr.indices, (*batch, arr.nse, 2))
+        data = jnp.broadcast_to(arr.data, (*batch, *arr.data.shape[arr.n_batch:]))
         # places out of bounds stand last where we have sorted, and anywhere where the caller has:
         # they stay in the row of the one before them, in no column
         beyond = outside(indices, arr.sparse_shape)
-        number = lax.cummax(fnp.where(beyond, 0, indices[..., 0]), axis=arr.n_batch)
+        number = lax.cummax(jnp.where(beyond, 0, indices[..., 0]), axis=arr.n_batch)
         dtype = index_dtype_for(indices.dtype, (arr.nse,))
         indptr = per_lane(lambda r: pointers(r, rows, dtype), arr.n_batch)(number)
         return cls.tree_unflatten((columns, True, arr.unique_indices), (
-            data, fnp.where(beyond, columns, indices[..., 1]).astype(dtype), indptr))
+            data, jnp.where(beyond, columns, indices[..., 1]).astype(dtype), indptr))
 
     def todense(self) -> Array:
         """The dense array."""
@@ -291,8 +291,8 @@ def bcsr_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbe
     plain = not lb and not rb and preferred_element_type is None and len(lc) == len(rc) == 1
     for mat, x, axis, other, first in ((lhs, rhs, lc, rc, True), (rhs, lhs, rc, lc, False)):
         if plain and isinstance(mat, BCSR) and not isinstance(x, JAXSparse) and mat.ndim == 2 and \
-                0 < fnp.ndim(x) <= 2 and mat.shape[axis[0]] == fnp.shape(x)[other[0]]:
-            x = fnp.asarray(x)
+                0 < jnp.ndim(x) <= 2 and mat.shape[axis[0]] == jnp.shape(x)[other[0]]:
+            x = jnp.asarray(x)
             x = x if other[0] == 0 else x.T
             parts = mat.data, mat.indices, mat.indptr
             out = csr_matmul(*parts, x) if axis[0] == 1 else \

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans import random
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, publish
@@ -55,9 +55,9 @@ def empty(shape: Sequence[Any], dtype: Any = None, index_dtype: Any = "int32",
                             f"n_dense={n_dense}.", where=user_source())
     batch, sparse, dense = sizes[:n_batch], sizes[n_batch:end], sizes[end:]
     dtype = dtypes.default_float() if dtype is None else dtype
-    outside = fnp.broadcast_to(fnp.asarray(np.asarray(sparse, np.dtype(index_dtype))),
+    outside = jnp.broadcast_to(jnp.asarray(np.asarray(sparse, np.dtype(index_dtype))),
                                (*batch, nse, len(sparse)))
-    mat = BCOO((fnp.zeros((*batch, nse, *dense), dtype), outside), shape=sizes,
+    mat = BCOO((jnp.zeros((*batch, nse, *dense), dtype), outside), shape=sizes,
                indices_sorted=True, unique_indices=True)
     return _formatted(mat, "empty", sparse_format)
 
@@ -74,7 +74,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype
     first, last = max(0, -k), min(rows, columns - k)
     at = np.arange(first, max(first, last))
     indices = np.stack([at, at + k], axis=-1).astype(np.dtype(index_dtype))
-    data = fnp.ones((len(at),), dtypes.default_float() if dtype is None else dtype)
+    data = jnp.ones((len(at),), dtypes.default_float() if dtype is None else dtype)
     mat = BCOO((data, indices), shape=(rows, columns), indices_sorted=True, unique_indices=True)
     mat = mat.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None)
     return _formatted(mat, "eye", sparse_format)
@@ -114,11 +114,11 @@ def random_bcoo(key: Array, shape: Sequence[Any], *, dtype: Any = None, indices_
 
     def lane(key: Array) -> Array:
         if not sparse or not most:
-            return fnp.zeros((count, len(sparse)), index)
+            return jnp.zeros((count, len(sparse)), index)
         flat = random.choice(key, most, shape=(count,), replace=not unique_indices)
         return vectors(flat, sparse, index)
 
-    indices = per_lane(lane, 1)(keys[1:]) if math.prod(batch) else fnp.zeros((0,), index)
+    indices = per_lane(lane, 1)(keys[1:]) if math.prod(batch) else jnp.zeros((0,), index)
     mat = BCOO((data, indices.reshape(*batch, count, len(sparse))), shape=sizes,
                unique_indices=unique_indices)
     return mat.sort_indices() if sorted_indices else mat

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.callbacks import pure_callback
 from functrans.core.errors import BackendError, DTypeError
 from functrans.core.source import user_source
@@ -61,7 +61,7 @@ def solve_rows(data: Array, indices: Array, indptr: Array, b: Array) -> Array:
             b.ndim not in (1, 2) or b.shape[0] != n:
         raise mismatch("spsolve", f"data {data.shape}, indices {indices.shape}, indptr "
                        f"{indptr.shape} and b {b.shape} are no square system.")
-    dtype = fnp.result_type(data, b)
+    dtype = jnp.result_type(data, b)
     if dtype.name not in SOLVED:
         raise DTypeError(f"spsolve of a system of dtype {dtype}.", where=user_source(),
                          fix="float32, float64, complex64 or complex128")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import publish
 from functrans.numpy.common import axis_tuple, shape_tuple
 from functrans.sparse.base import JAXSparse, check_index_dtype, index_dtype_for, mismatch
@@ -28,7 +28,7 @@ class _Matrix(JAXSparse):
 
     def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any]) -> None:
         self._shape = shape_tuple(shape, type(self).__name__)
-        parts = tuple(map(fnp.asarray, args))
+        parts = tuple(map(jnp.asarray, args))
         if len(self._shape) != 2 or len(parts) != 3 or any(p.ndim != 1 for p in parts):
             raise mismatch(type(self).__name__, "a matrix has two axes and three parts of one.")
         for name, part in zip(self._parts, parts, strict=True):
@@ -89,7 +89,7 @@ class _Matrix(JAXSparse):
 
 def _starts(numbers: Array, count: Any) -> Array:
     """Where each number begins among sorted ones, those out of bounds before or behind all."""
-    found: Array = fnp.searchsorted(numbers, fnp.arange(count + 1, dtype=numbers.dtype))
+    found: Array = jnp.searchsorted(numbers, jnp.arange(count + 1, dtype=numbers.dtype))
     return found.astype(numbers.dtype)
 
 
@@ -139,7 +139,7 @@ class COO(_Matrix):
 
     def batched(self) -> BCOO:
         """The same matrix as BCOO."""
-        return BCOO((self.data, fnp.stack([self.row, self.col], axis=-1)), shape=self._shape)
+        return BCOO((self.data, jnp.stack([self.row, self.col], axis=-1)), shape=self._shape)
 
     def _turned(self) -> COO:
         return COO.tree_unflatten((self._shape[::-1], self._cols_sorted, self._rows_sorted),
@@ -230,7 +230,7 @@ class CSC(_Matrix):
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None,
                   index_dtype: Any = np.int32) -> Any:
         """The elements of a dense matrix that are not zero."""
-        return CSR.fromdense(fnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
+        return CSR.fromdense(jnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None) -> Any:
@@ -286,7 +286,7 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
     >>> sparse.coo_matvec(m, jnp.array([1.0, 10.0]))
     Array([20.,  1.], dtype=float32)
     """
-    out: Array = (mat.T if transpose else mat) @ fnp.asarray(v)
+    out: Array = (mat.T if transpose else mat) @ jnp.asarray(v)
     return out
 
 
@@ -298,7 +298,7 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
     >>> sparse.csr_matvec(m, jnp.array([1.0, 10.0]))
     Array([20.,  1.], dtype=float32)
     """
-    out: Array = (mat.T if transpose else mat) @ fnp.asarray(v)
+    out: Array = (mat.T if transpose else mat) @ jnp.asarray(v)
     return out
 
 
@@ -311,7 +311,7 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
     Array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
-    out: Array = (mat.T if transpose else mat) @ fnp.asarray(B)
+    out: Array = (mat.T if transpose else mat) @ jnp.asarray(B)
     return out
 
 
@@ -324,7 +324,7 @@ def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
     Array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
-    out: Array = (mat.T if transpose else mat) @ fnp.asarray(B)
+    out: Array = (mat.T if transpose else mat) @ jnp.asarray(B)
     return out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.primitives.index_layout import GatherDimensionNumbers, GatherScatterMode
@@ -24,17 +24,17 @@ __all__ = ["bcoo_gather", "bcoo_take"]
 def bcoo_take(mat: BCOO, numbers: Array, axis: int) -> BCOO:
     """The rows `numbers` along an axis; negative ones count from its end, as in NumPy."""
     n, end, size = mat.n_batch, mat.n_batch + mat.n_sparse, mat.shape[axis]
-    numbers = fnp.where(numbers < 0, numbers + size, numbers)
+    numbers = jnp.where(numbers < 0, numbers + size, numbers)
     if axis < n:
         mat = full_batch(mat)
-        return mat._replace(fnp.take(mat.data, numbers, axis=axis, mode="clip"),
-                            fnp.take(mat.indices, numbers, axis=axis, mode="clip"))
+        return mat._replace(jnp.take(mat.data, numbers, axis=axis, mode="clip"),
+                            jnp.take(mat.indices, numbers, axis=axis, mode="clip"))
     if axis >= end:
-        return mat.with_data(fnp.take(mat.data, numbers, axis=axis - end + n + 1, mode="clip"))
+        return mat.with_data(jnp.take(mat.data, numbers, axis=axis - end + n + 1, mode="clip"))
     count = numbers.shape[0]
-    numbers = fnp.clip(numbers, 0, max(size - 1, 0)).astype(mat.indices.dtype)
-    chosen = BCOO((fnp.ones((count,), mat.dtype),
-                   fnp.stack([fnp.arange(count, dtype=mat.indices.dtype), numbers], axis=-1)),
+    numbers = jnp.clip(numbers, 0, max(size - 1, 0)).astype(mat.indices.dtype)
+    chosen = BCOO((jnp.ones((count,), mat.dtype),
+                   jnp.stack([jnp.arange(count, dtype=mat.indices.dtype), numbers], axis=-1)),
                   shape=(count, size), unique_indices=True)
     if n:
         out: BCOO = per_lane(lambda m: bcoo_take(m, numbers, axis - n), n)(full_batch(mat))
@@ -62,7 +62,7 @@ def bcoo_gather(operand: BCOO, start_indices: ArrayLike,
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     del unique_indices, indices_are_sorted
-    d, starts = dimension_numbers, fnp.asarray(start_indices)
+    d, starts = dimension_numbers, jnp.asarray(start_indices)
     mode = GatherScatterMode.from_any(mode)
     if d.operand_batching_dims or (fill_value is not None and np.any(np.asarray(fill_value) != 0)):
         raise ArgumentError("bcoo_gather: batching dimensions and fill values other than 0 are not "
@@ -72,13 +72,13 @@ def bcoo_gather(operand: BCOO, start_indices: ArrayLike,
 
     def window(at: Array) -> BCOO:
         begin: list[Any] = [0] * operand.ndim
-        inside = fnp.asarray(True)
+        inside = jnp.asarray(True)
         for k, axis in enumerate(d.start_index_map):
             begin[axis] = at[k]
             inside = inside & (at[k] >= 0) & (at[k] <= operand.shape[axis] - sizes[axis])
         out = bcoo_dynamic_slice(operand, begin, sizes)
         if mode is GatherScatterMode.FILL_OR_DROP:
-            out = out.with_data(fnp.where(inside, out.data, fnp.zeros((), out.dtype)))
+            out = out.with_data(jnp.where(inside, out.data, jnp.zeros((), out.dtype)))
         return bcoo_squeeze(out, dimensions=collapsed)
 
     out: BCOO = per_lane(window, starts.ndim - 1)(starts)

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.avals import get_aval
 from functrans.core.errors import ArgumentError, DTypeError, publish
 from functrans.core.source import user_source
@@ -67,7 +67,7 @@ def _traced_pattern(fun: Callable[..., Any], args: tuple[Any, ...], place: int, 
 
         return jvp(at, (args[place],), (t,))[1]
 
-    closed = make_jaxpr(tangent)(fnp.zeros_like(x), *args)
+    closed = make_jaxpr(tangent)(jnp.zeros_like(x), *args)
     patterns: list[Pattern | None] = [None] * len(closed.jaxpr.invars)
     patterns[0] = Pattern.identity(tuple(get_aval(x).shape))
     (out,) = dependence(closed.jaxpr, closed.consts, patterns)
@@ -118,7 +118,7 @@ def _matrix(data: Any, plan: _Plan, in_shape: tuple[Any, ...], sparse_format: st
 
 def _seeds(colors: NDArray, shape: tuple[Any, ...], dtype: Any) -> Any:
     count = int(colors.max(initial=-1)) + 1
-    return (fnp.arange(count)[:, None] == fnp.asarray(colors)).astype(dtype).reshape(count, *shape)
+    return (jnp.arange(count)[:, None] == jnp.asarray(colors)).astype(dtype).reshape(count, *shape)
 
 
 def _jacobian_plan(fun: Callable[..., Any], args: tuple[Any, ...], place: int, pattern: Any,
@@ -155,13 +155,13 @@ def _at(fun: Callable[..., Any], args: tuple[Any, ...], place: int) -> Callable[
 def _forward(fun: Callable[..., Any], place: int, colors: NDArray, rows: NDArray,
              columns: NDArray) -> Callable[..., Any]:
     """One derivative along a direction for each colour of columns."""
-    where = fnp.asarray(colors[columns]), fnp.asarray(rows)
+    where = jnp.asarray(colors[columns]), jnp.asarray(rows)
 
     def values(*args: Any) -> Any:
         x = args[place]
         seeds = _seeds(colors, tuple(x.shape), x.dtype)
         if not len(rows):
-            return fnp.zeros((0,), jvp(_at(fun, args, place), (x,), (fnp.zeros_like(x),))[1].dtype)
+            return jnp.zeros((0,), jvp(_at(fun, args, place), (x,), (jnp.zeros_like(x),))[1].dtype)
         out = vmap(lambda s: jvp(_at(fun, args, place), (x,), (s,))[1].reshape(-1))(seeds)
         return out.at[where].get(mode="promise_in_bounds")
 
@@ -171,12 +171,12 @@ def _forward(fun: Callable[..., Any], place: int, colors: NDArray, rows: NDArray
 def _reverse(fun: Callable[..., Any], place: int, colors: NDArray, rows: NDArray,
              columns: NDArray, out_shape: tuple[Any, ...]) -> Callable[..., Any]:
     """One pass of reverse mode for each colour of rows."""
-    where = fnp.asarray(colors[rows]), fnp.asarray(columns)
+    where = jnp.asarray(colors[rows]), jnp.asarray(columns)
 
     def values(*args: Any) -> Any:
         out, pull = vjp(_at(fun, args, place), args[place])
         if not len(rows):
-            return fnp.zeros((0,), out.dtype)
+            return jnp.zeros((0,), out.dtype)
         seeds = _seeds(colors, out_shape, out.dtype)
         found = vmap(lambda s: pull(s)[0].reshape(-1))(seeds)
         return found.at[where].get(mode="promise_in_bounds")
@@ -220,7 +220,7 @@ def _transformed(name: str, fun: Callable[..., Any], argnums: int, sparse_format
         if not 0 <= place < len(args):
             raise ArgumentError(f"{name}: argnums={argnums} of {len(args)} arguments.",
                                 where=user_source())
-        x = fnp.asarray(_one_array(args[place], name, "argument"))
+        x = jnp.asarray(_one_array(args[place], name, "argument"))
         if np.dtype(x.dtype).kind in "biuc":
             raise DTypeError(f"{name} of an argument of dtype {x.dtype}.", where=user_source(),
                              why="its derivatives are real.", fix="x.astype('float32')")
@@ -287,10 +287,10 @@ def jacobian_sparsity(fun: Callable[..., Any], *args: Any, argnums: int = 0) -> 
     [[0, 2], [1, 1], [2, 0]]
     """
     place = operator.index(argnums) % max(len(args), 1)
-    args = tuple([fnp.asarray(a) if k == place else a for k, a in enumerate(args)])
+    args = tuple([jnp.asarray(a) if k == place else a for k, a in enumerate(args)])
     shape, rows, columns, _ = _traced_pattern(fun, args, place, "jacobian_sparsity")
     plan = _Plan(lambda: None, rows, columns, shape)
-    found: BCOO = _matrix(fnp.ones((len(rows),), bool), plan, tuple(args[place].shape), "bcoo")
+    found: BCOO = _matrix(jnp.ones((len(rows),), bool), plan, tuple(args[place].shape), "bcoo")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple, concrete
@@ -46,7 +46,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
     def lane(data: Array, indices: Array) -> tuple[Array, Array]:
         (at,), _ = keys(sizes, indices)
-        order = fnp.argsort(at, stable=True)
+        order = jnp.argsort(at, stable=True)
         return data[order], indices[order]
 
     data, indices = per_lane(lane, mat.n_batch)(mat.data, mat.indices)
@@ -72,14 +72,14 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
     def group(indices: Array) -> tuple[Array, Array, Array]:
         (at,), none = keys(sizes, indices)
-        order = fnp.argsort(at, stable=True)
+        order = jnp.argsort(at, stable=True)
         at = at[order]
-        first = fnp.concatenate([fnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
+        first = jnp.concatenate([jnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
         first = first & (at < none)
-        numbers = fnp.cumsum(first.astype("int32")) - 1
+        numbers = jnp.cumsum(first.astype("int32")) - 1
         # what is out of bounds stands last, behind all groups
-        numbers = fnp.where(at < none, numbers, at.shape[0])
-        return order, numbers, fnp.sum(first)
+        numbers = jnp.where(at < none, numbers, at.shape[0])
+        return order, numbers, jnp.sum(first)
 
     order, numbers, counts = per_lane(group, mat.n_batch)(mat.indices)
     if nse is None:
@@ -89,7 +89,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
     def lane(data: Array, indices: Array, order: Array, numbers: Array) -> tuple[Array, Array]:
         rows = segment_sum(data[order], numbers, room, indices_are_sorted=True)
-        found = fnp.broadcast_to(fnp.asarray(np.asarray(sizes, indices.dtype)), (room, len(sizes)))
+        found = jnp.broadcast_to(jnp.asarray(np.asarray(sizes, indices.dtype)), (room, len(sizes)))
         return rows, found.at[numbers].set(indices[order], mode="drop")
 
     data, indices = per_lane(lane, mat.n_batch)(mat.data, mat.indices, order, numbers)
@@ -106,9 +106,9 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     [[0]]
     """
     mat = full_batch(mat)
-    zero = fnp.all(mat.data == 0, axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
-    outside = fnp.asarray(mat.sparse_shape, dtype=mat.indices.dtype)
-    indices = fnp.where(zero[..., None], outside, mat.indices)
+    zero = jnp.all(mat.data == 0, axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
+    outside = jnp.asarray(mat.sparse_shape, dtype=mat.indices.dtype)
+    indices = jnp.where(zero[..., None], outside, mat.indices)
     return bcoo_sum_duplicates(BCOO.tree_unflatten((mat.sparse_shape, False, False),
                                                    (mat.data, indices)), nse)
 
@@ -162,9 +162,9 @@ def _dense_to_sparse(mat: BCOO) -> BCOO:
     batch = mat.batch_shape
     data = mat.data.reshape(*batch, nse * k, *mat.dense_shape[1:])
     old = mat.indices.astype(index_dtype_for(mat.indices.dtype, (k,)))
-    old = fnp.broadcast_to(old[..., None, :], (*batch, nse, k, mat.n_sparse))
-    new = fnp.broadcast_to(fnp.arange(k, dtype=old.dtype)[:, None], (*batch, nse, k, 1))
-    indices = fnp.concatenate([old, new], axis=-1).reshape(*batch, nse * k, mat.n_sparse + 1)
+    old = jnp.broadcast_to(old[..., None, :], (*batch, nse, k, mat.n_sparse))
+    new = jnp.broadcast_to(jnp.arange(k, dtype=old.dtype)[:, None], (*batch, nse, k, 1))
+    indices = jnp.concatenate([old, new], axis=-1).reshape(*batch, nse * k, mat.n_sparse + 1)
     return BCOO.tree_unflatten(((*mat.sparse_shape, k), mat.indices_sorted, mat.unique_indices),
                                (data, indices))
 
@@ -175,8 +175,8 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
     nse = mat.nse
     data = mat.data.reshape(*batch, k * nse, *mat.dense_shape)
     old = mat.indices.astype(index_dtype_for(mat.indices.dtype, (k,)))
-    new = fnp.broadcast_to(fnp.arange(k, dtype=old.dtype)[:, None, None], (*batch, k, nse, 1))
-    indices = fnp.concatenate([new, old], axis=-1)
+    new = jnp.broadcast_to(jnp.arange(k, dtype=old.dtype)[:, None, None], (*batch, k, nse, 1))
+    indices = jnp.concatenate([new, old], axis=-1)
     # padding stands behind the places of its lane, which are not in order then
     return BCOO.tree_unflatten(((k, *mat.sparse_shape), False, mat.unique_indices),
                                (data, indices.reshape(*batch, k * nse, mat.n_sparse + 1)))
@@ -186,22 +186,22 @@ def _sparse_to_dense(mat: BCOO) -> BCOO:
     """The last sparse axis becomes the first dense one."""
     n, k = mat.n_batch, mat.sparse_shape[-1]
     at = mat.indices[..., -1]
-    here = at[..., None] == fnp.arange(k, dtype=at.dtype)
-    rows = fnp.expand_dims(mat.data, n + 1)
+    here = at[..., None] == jnp.arange(k, dtype=at.dtype)
+    rows = jnp.expand_dims(mat.data, n + 1)
     here = here.reshape(*here.shape, *[1] * mat.n_dense)
-    data = fnp.where(here, rows, fnp.zeros((), mat.dtype))
+    data = jnp.where(here, rows, jnp.zeros((), mat.dtype))
     return BCOO.tree_unflatten((mat.sparse_shape[:-1], False, False), (data, mat.indices[..., :-1]))
 
 
 def _sparse_to_batch(mat: BCOO) -> BCOO:
     """The first sparse axis becomes the last batch one; each lane has room for all places."""
     n, k = mat.n_batch, mat.sparse_shape[0]
-    at = fnp.expand_dims(mat.indices[..., 0], n)
-    here = at == fnp.arange(k, dtype=at.dtype)[:, None]  # (*batch, k, nse)
-    outside = fnp.asarray(mat.sparse_shape[1:], dtype=at.dtype)
-    indices = fnp.where(here[..., None], fnp.expand_dims(mat.indices[..., 1:], n), outside)
-    data = fnp.where(here.reshape(*here.shape, *[1] * mat.n_dense), fnp.expand_dims(mat.data, n),
-                     fnp.zeros((), mat.dtype))
+    at = jnp.expand_dims(mat.indices[..., 0], n)
+    here = at == jnp.arange(k, dtype=at.dtype)[:, None]  # (*batch, k, nse)
+    outside = jnp.asarray(mat.sparse_shape[1:], dtype=at.dtype)
+    indices = jnp.where(here[..., None], jnp.expand_dims(mat.indices[..., 1:], n), outside)
+    data = jnp.where(here.reshape(*here.shape, *[1] * mat.n_dense), jnp.expand_dims(mat.data, n),
+                     jnp.zeros((), mat.dtype))
     return BCOO.tree_unflatten((mat.sparse_shape[1:], False, mat.unique_indices), (data, indices))
 
 
@@ -227,10 +227,10 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[Any]) -> BCOO:
         groups, n = ((), order, ()), 0
         end = mat.ndim
     columns = [a - n for a in groups[1]]
-    indices = mat.indices if columns == list(range(len(columns))) else fnp.stack(
+    indices = mat.indices if columns == list(range(len(columns))) else jnp.stack(
         [mat.indices[..., c] for c in columns], axis=-1)
-    indices = fnp.transpose(indices, (*groups[0], n, n + 1))
-    data = fnp.transpose(mat.data, (*groups[0], n, *[a - end + n + 1 for a in groups[2]]))
+    indices = jnp.transpose(indices, (*groups[0], n, n + 1))
+    data = jnp.transpose(mat.data, (*groups[0], n, *[a - end + n + 1 for a in groups[2]]))
     sizes = tuple([mat.sparse_shape[c] for c in columns])
     is_sorted = mat.indices_sorted and columns == list(range(len(columns)))
     return BCOO.tree_unflatten((sizes, is_sorted, mat.unique_indices), (data, indices))

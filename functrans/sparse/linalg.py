@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, explain_missing_names, publish
 from functrans.core.source import user_source
@@ -32,7 +32,7 @@ def spsolve(data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike
     [2.0, 1.0]
     """
     del tol, reorder
-    return solve_rows(*map(fnp.asarray, (data, indices, indptr, b)))
+    return solve_rows(*map(jnp.asarray, (data, indices, indptr, b)))
 
 
 def lobpcg_standard(A: Any, X: ArrayLike, m: int = 100,
@@ -52,7 +52,7 @@ def lobpcg_standard(A: Any, X: ArrayLike, m: int = 100,
     >>> values.round(3).tolist()
     [8.0]
     """
-    x = fnp.asarray(X)
+    x = jnp.asarray(X)
     if x.ndim != 2:
         raise mismatch("lobpcg_standard", f"X has shape {x.shape}, not (n, k).")
     n, k = x.shape
@@ -70,12 +70,12 @@ def lobpcg_standard(A: Any, X: ArrayLike, m: int = 100,
         return out.astype(x.dtype)
 
     def product(u: Array, v: Array) -> Array:
-        return fnp.matmul(u, v, precision="highest")
+        return jnp.matmul(u, v, precision="highest")
 
     def ritz(basis: Array) -> tuple[Array, Array, Array]:
         """Eigenvalues in a space, largest first, their vectors, and these in the basis."""
-        q, _ = fnp.linalg.qr(basis)
-        values, turn = fnp.linalg.eigh(product(q.conj().T, multiply(q)))
+        q, _ = jnp.linalg.qr(basis)
+        values, turn = jnp.linalg.eigh(product(q.conj().T, multiply(q)))
         turn = turn[:, ::-1][:, :k]
         # what the new vectors have outside of the old ones: the direction of the last step
         return values[::-1][:k], product(q, turn), product(q[:, k:], turn[k:])
@@ -83,9 +83,9 @@ def lobpcg_standard(A: Any, X: ArrayLike, m: int = 100,
     def state_of(values: Array, x: Array, step: Array, count: Any) -> Any:
         image = multiply(x)
         residual = image - x * values
-        sizes = fnp.linalg.norm(residual, axis=0)
-        bound = limit * 10 * n * (values + fnp.linalg.norm(image, axis=0))
-        return x, residual, step, values, fnp.all(sizes < bound), count
+        sizes = jnp.linalg.norm(residual, axis=0)
+        bound = limit * 10 * n * (values + jnp.linalg.norm(image, axis=0))
+        return x, residual, step, values, jnp.all(sizes < bound), count
 
     def unfinished(state: Any) -> Any:
         *_, done, count = state
@@ -93,12 +93,12 @@ def lobpcg_standard(A: Any, X: ArrayLike, m: int = 100,
 
     def improve(state: Any) -> Any:
         x, residual, step, _, _, count = state
-        values, x, step = ritz(fnp.concatenate([x, residual, step], axis=1))
+        values, x, step = ritz(jnp.concatenate([x, residual, step], axis=1))
         return state_of(values, x, step, count + 1)
 
     values, x, _ = ritz(x)
     x, _, _, values, _, count = lax.while_loop(
-        unfinished, improve, state_of(values, x, fnp.zeros_like(x), fnp.asarray(0)))
+        unfinished, improve, state_of(values, x, jnp.zeros_like(x), jnp.asarray(0)))
     return values, x, count
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple, shape_tuple
@@ -43,22 +43,22 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[Any]) -> BCOO:
     kept = [a for a in range(n, end) if a not in axes]
     dense = tuple([a - end + n + 1 for a in axes if a >= end])
     mat = full_batch(mat) if lanes else mat
-    data = fnp.sum(mat.data, axis=dense, dtype=mat.dtype) if dense else mat.data
+    data = jnp.sum(mat.data, axis=dense, dtype=mat.dtype) if dense else mat.data
     indices = mat.indices
     if len(kept) != mat.n_sparse:
         # places out of bounds along an axis that goes must not count
         beyond = outside(indices, mat.sparse_shape)
-        data = fnp.where(beyond.reshape(*beyond.shape, *[1] * (data.ndim - n - 1)),
-                         fnp.zeros((), data.dtype), data)
-        indices = fnp.stack([indices[..., a - n] for a in kept], axis=-1) if kept else \
-            fnp.zeros((*indices.shape[:-1], 0), indices.dtype)
+        data = jnp.where(beyond.reshape(*beyond.shape, *[1] * (data.ndim - n - 1)),
+                         jnp.zeros((), data.dtype), data)
+        indices = jnp.stack([indices[..., a - n] for a in kept], axis=-1) if kept else \
+            jnp.zeros((*indices.shape[:-1], 0), indices.dtype)
     if lanes:
         others = [a for a in range(n) if a not in lanes]
-        data, indices = (fnp.transpose(x, (*others, *lanes, *range(n, x.ndim))) for x in
+        data, indices = (jnp.transpose(x, (*others, *lanes, *range(n, x.ndim))) for x in
                          (data, indices))
         batch = data.shape[:len(others)]
         data = data.reshape(*batch, -1 if data.size else 0, *data.shape[n + 1:]) \
-            if data.size else fnp.zeros((*batch, math.prod(data.shape[len(others):n + 1]),
+            if data.size else jnp.zeros((*batch, math.prod(data.shape[len(others):n + 1]),
                                          *data.shape[n + 1:]), data.dtype)
         indices = indices.reshape(*batch, data.shape[len(others)], indices.shape[-1])
     sizes = [mat.sparse_shape[a - n] for a in kept]
@@ -110,7 +110,7 @@ def _window(mat: BCOO, data: Array, indices: Array, starts: Sequence[Any], sizes
             steps: Sequence[Any]) -> BCOO:
     """The places within a window of the sparse axes, counted from its start."""
     n = mat.n_batch
-    inside = fnp.ones(indices.shape[:-1], bool)
+    inside = jnp.ones(indices.shape[:-1], bool)
     columns = []
     for k, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
         at = indices[..., k] - start
@@ -119,11 +119,11 @@ def _window(mat: BCOO, data: Array, indices: Array, starts: Sequence[Any], sizes
             inside = inside & (at % step == 0)
             at = at // step
         columns.append(at)
-    found = fnp.stack(columns, axis=-1)
-    none = fnp.asarray(np.asarray(sizes, mat.indices.dtype))
-    found = fnp.where(inside[..., None], found, none).astype(mat.indices.dtype)
-    data = fnp.where(inside.reshape(*inside.shape, *[1] * mat.n_dense), data,
-                     fnp.zeros((), data.dtype)) if n == inside.ndim - 1 else data
+    found = jnp.stack(columns, axis=-1)
+    none = jnp.asarray(np.asarray(sizes, mat.indices.dtype))
+    found = jnp.where(inside[..., None], found, none).astype(mat.indices.dtype)
+    data = jnp.where(inside.reshape(*inside.shape, *[1] * mat.n_dense), data,
+                     jnp.zeros((), data.dtype)) if n == inside.ndim - 1 else data
     out = _made(sizes, data, found, False, mat.unique_indices)
     return bcoo_sum_duplicates(out, nse=math.prod(sizes)) if mat.nse > math.prod(sizes) else out
 
@@ -147,15 +147,15 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any],
     for size, n in zip(sizes, mat.shape, strict=True):
         if not 0 <= size <= n:
             raise mismatch("bcoo_dynamic_slice", f"a window of {size} in an axis of {n}.")
-    starts = [fnp.clip(fnp.asarray(s), 0, n - size) for s, n, size in
+    starts = [jnp.clip(jnp.asarray(s), 0, n - size) for s, n, size in
               zip(start_indices, mat.shape, sizes, strict=True)]
     n, end = mat.n_batch, mat.n_batch + mat.n_sparse
     mat = full_batch(mat) if sizes[:n] != mat.batch_shape else mat
     data, indices = mat.data, mat.indices
     for a in [a for a in (*range(n), *range(end, mat.ndim)) if sizes[a] != mat.shape[a]]:
-        at = starts[a] + fnp.arange(sizes[a])
-        data = fnp.take(data, at, axis=a if a < n else a - end + n + 1)
-        indices = fnp.take(indices, at, axis=a) if a < n else indices
+        at = starts[a] + jnp.arange(sizes[a])
+        data = jnp.take(data, at, axis=a if a < n else a - end + n + 1)
+        indices = jnp.take(indices, at, axis=a) if a < n else indices
     if sizes[n:end] == mat.sparse_shape:
         return _made(mat.sparse_shape, data, indices, mat.indices_sorted, mat.unique_indices)
     window = [s.astype(indices.dtype) for s in starts[n:end]]
@@ -237,12 +237,12 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[Any]) -> BCOO:
     n, end = operand.n_batch, operand.n_batch + operand.n_sparse
     lanes = tuple([a for a in axes if a < n])
     mat = full_batch(operand) if lanes else operand
-    data = fnp.flip(mat.data, (*lanes, *[a - end + n + 1 for a in axes if a >= end]))
-    indices = fnp.flip(mat.indices, lanes) if lanes else mat.indices
+    data = jnp.flip(mat.data, (*lanes, *[a - end + n + 1 for a in axes if a >= end]))
+    indices = jnp.flip(mat.indices, lanes) if lanes else mat.indices
     turned = [a - n for a in axes if n <= a < end]
     if turned:
         inside = ~outside(indices, mat.sparse_shape)
-        indices = fnp.stack([fnp.where(inside, size - 1 - indices[..., k], size) if k in turned
+        indices = jnp.stack([jnp.where(inside, size - 1 - indices[..., k], size) if k in turned
                              else indices[..., k] for k, size in enumerate(mat.sparse_shape)],
                             axis=-1).astype(indices.dtype)
     return _made(mat.sparse_shape, data, indices, mat.indices_sorted and not turned,
@@ -269,8 +269,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
                            if k != axis):
             raise mismatch("bcoo_concatenate", f"{m!r} does not fit {first!r} along axis {axis}.",
                            "x.update_layout(n_batch=, n_dense=)")
-    dtype = fnp.result_type(*[m.data for m in mats])
-    index = index_dtype_for(fnp.result_type(*[m.indices for m in mats]),
+    dtype = jnp.result_type(*[m.data for m in mats])
+    index = index_dtype_for(jnp.result_type(*[m.indices for m in mats]),
                             (sum(m.shape[axis] for m in mats),))
     mats = [full_batch(m) for m in mats]
     n, end = first.n_batch, first.n_batch + first.n_sparse
@@ -278,8 +278,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         most = max(m.nse for m in mats)
         mats = [padded(m, most) for m in mats]
         return _made(first.sparse_shape,
-                     fnp.concatenate([m.data.astype(dtype) for m in mats], axis),
-                     fnp.concatenate([m.indices.astype(index) for m in mats], axis),
+                     jnp.concatenate([m.data.astype(dtype) for m in mats], axis),
+                     jnp.concatenate([m.indices.astype(index) for m in mats], axis),
                      all(m.indices_sorted for m in mats), all(m.unique_indices for m in mats))
     datas, indices, before = [], [], 0
     total = sum(m.shape[axis] for m in mats)
@@ -288,12 +288,12 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         if axis >= end:
             where = [(0, 0)] * data.ndim
             where[axis - end + n + 1] = (before, total - before - m.shape[axis])
-            data = fnp.pad(data, where)
+            data = jnp.pad(data, where)
         elif before or total != m.shape[axis]:
             k = axis - n
             inside = ~outside(at, m.sparse_shape)
-            shifted = fnp.where(inside, at[..., k] + before, total)
-            at = fnp.stack([shifted.astype(index) if c == k else at[..., c]
+            shifted = jnp.where(inside, at[..., k] + before, total)
+            at = jnp.stack([shifted.astype(index) if c == k else at[..., c]
                             for c in range(first.n_sparse)], axis=-1)
         datas.append(data)
         indices.append(at)
@@ -301,7 +301,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     sizes = list(first.sparse_shape)
     if axis < end:
         sizes[axis - n] = total
-    return _made(sizes, fnp.concatenate(datas, n), fnp.concatenate(indices, n), False,
+    return _made(sizes, jnp.concatenate(datas, n), jnp.concatenate(indices, n), False,
                  axis < end and all(m.unique_indices for m in mats))
 
 
@@ -310,10 +310,10 @@ def padded(mat: BCOO, nse: int) -> BCOO:
     more, n = nse - mat.nse, mat.n_batch
     if more <= 0:
         return mat
-    data = fnp.pad(mat.data, [(0, 0)] * n + [(0, more)] + [(0, 0)] * mat.n_dense)
-    none = fnp.asarray(np.asarray(mat.sparse_shape, mat.indices.dtype))
-    none = fnp.broadcast_to(none, (*mat.indices.shape[:n], more, mat.n_sparse))
-    return _made(mat.sparse_shape, data, fnp.concatenate([mat.indices, none], n),
+    data = jnp.pad(mat.data, [(0, 0)] * n + [(0, more)] + [(0, 0)] * mat.n_dense)
+    none = jnp.asarray(np.asarray(mat.sparse_shape, mat.indices.dtype))
+    none = jnp.broadcast_to(none, (*mat.indices.shape[:n], more, mat.n_sparse))
+    return _made(mat.sparse_shape, data, jnp.concatenate([mat.indices, none], n),
                  mat.indices_sorted, mat.unique_indices)
 
 
@@ -346,29 +346,29 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[Any],
     batch, sparse, dense = sizes[:first], sizes[first:last], sizes[last:]
     lanes = [mat.batch_shape[dims.index(d)] if d in dims else 1 for d in range(first)]
     rest = [mat.shape[dims.index(d)] if d in dims else 1 for d in range(last, len(sizes))]
-    data = fnp.broadcast_to(mat.data.reshape(*lanes, nse, *rest), (*batch, nse, *dense))
-    indices = fnp.broadcast_to(mat.indices.reshape(*lanes, nse, mat.n_sparse),
+    data = jnp.broadcast_to(mat.data.reshape(*lanes, nse, *rest), (*batch, nse, *dense))
+    indices = jnp.broadcast_to(mat.indices.reshape(*lanes, nse, mat.n_sparse),
                                (*batch, nse, mat.n_sparse))
     indices = indices.astype(index_dtype_for(indices.dtype, sparse))
     beyond = outside(indices, mat.sparse_shape)
     columns, is_sorted = [], mat.indices_sorted
     for d in range(first, last):
         columns.append(indices[..., dims.index(d) - n] if d in dims else
-                       fnp.where(beyond, sizes[d], 0).astype(indices.dtype))
-    indices = fnp.stack(columns, axis=-1) if columns else indices
+                       jnp.where(beyond, sizes[d], 0).astype(indices.dtype))
+    indices = jnp.stack(columns, axis=-1) if columns else indices
     for k, d in enumerate(range(first, last)):
         size, old = sizes[d], mat.shape[dims.index(d)] if d in dims else 1
         if size == old:
             continue
         nse = data.shape[first]
-        steps = fnp.arange(size, dtype=indices.dtype)
+        steps = jnp.arange(size, dtype=indices.dtype)
         inside = ~beyond
-        column = fnp.where(inside[..., None], steps, size)
-        spread = fnp.broadcast_to(indices[..., None, :], (*batch, nse, size, len(sparse)))
+        column = jnp.where(inside[..., None], steps, size)
+        spread = jnp.broadcast_to(indices[..., None, :], (*batch, nse, size, len(sparse)))
         indices = spread.at[..., k].set(column.astype(indices.dtype)).reshape(
             *batch, nse * size, len(sparse))
-        beyond = fnp.repeat(beyond, size, axis=first)
-        data = fnp.repeat(data, size, axis=first)
+        beyond = jnp.repeat(beyond, size, axis=first)
+        data = jnp.repeat(data, size, axis=first)
         is_sorted = False
     return _made(sparse, data, indices, is_sorted, mat.unique_indices)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import csr_product
 from functrans.core.errors import IndexingError
 from functrans.core.source import user_source
@@ -102,7 +102,7 @@ def _matmul(x: Any, y: Any) -> Any:
     at_once = _at_once(x, y)
     if at_once is not NotImplemented:
         return at_once
-    x, y = (a if isinstance(a, JAXSparse) else fnp.asarray(a) for a in (x, y))
+    x, y = (a if isinstance(a, JAXSparse) else jnp.asarray(a) for a in (x, y))
     if not x.ndim or not y.ndim:
         raise mismatch("matmul", "an operand has no axes.", "x * y")
     kept = x if isinstance(x, JAXSparse) else y
@@ -130,7 +130,7 @@ def _matmul(x: Any, y: Any) -> Any:
     if x.ndim == 1 or y.ndim == 1:
         out = bcoo_dot_general(x, y, dimension_numbers=(contract, ((), ())))
         return _like(out, kept)
-    batch = fnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = _repeated(x, batch), _repeated(y, batch)
     lanes = tuple(range(len(batch)))
     n = len(batch)
@@ -142,7 +142,7 @@ def _repeated(x: Any, batch: tuple[Any, ...]) -> Any:
     if x.shape == shape:
         return x
     if not isinstance(x, BCOO):
-        return fnp.broadcast_to(x, shape)
+        return jnp.broadcast_to(x, shape)
     return bcoo_broadcast_in_dim(x, shape=shape,
                                  broadcast_dimensions=range(len(shape) - x.ndim, len(shape)))
 
@@ -160,10 +160,10 @@ def _add(x: Any, y: Any) -> Any:
 def bcoo_concatenated(a: BCOO, b: BCOO) -> BCOO:
     """The places of two arrays of one shape and layout one after the other: their sum."""
     n = a.n_batch
-    dtype = fnp.result_type(a.data, b.data)
-    index = fnp.result_type(a.indices, b.indices)
-    data = fnp.concatenate([a.data.astype(dtype), b.data.astype(dtype)], n)
-    indices = fnp.concatenate([a.indices.astype(index), b.indices.astype(index)], n)
+    dtype = jnp.result_type(a.data, b.data)
+    index = jnp.result_type(a.indices, b.indices)
+    data = jnp.concatenate([a.data.astype(dtype), b.data.astype(dtype)], n)
+    indices = jnp.concatenate([a.indices.astype(index), b.indices.astype(index)], n)
     return BCOO.tree_unflatten((a.sparse_shape, False, False), (data, indices))
 
 
@@ -176,15 +176,15 @@ def _subtract(x: Any, y: Any) -> Any:
 def _multiply(x: JAXSparse, y: Any) -> Any:
     if isinstance(y, JAXSparse):
         return _like(bcoo_multiply_sparse(as_bcoo(x), as_bcoo(y)), x)
-    if fnp.ndim(y) == 0:
+    if jnp.ndim(y) == 0:
         return x.with_data(x.data * y)
     return _with_dense(x, y, operator.mul)
 
 
 def _with_dense(x: JAXSparse, y: Any, combine: Callable[[Any, Any], Any]) -> Any:
     """The stored values combined with those of a dense array at their places."""
-    y, mat = fnp.asarray(y), as_bcoo(x)
-    shape = fnp.broadcast_shapes(mat.shape, y.shape)
+    y, mat = jnp.asarray(y), as_bcoo(x)
+    shape = jnp.broadcast_shapes(mat.shape, y.shape)
     if shape != mat.shape:
         mat = bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=range(
             len(shape) - mat.ndim, len(shape)))
@@ -194,7 +194,7 @@ def _with_dense(x: JAXSparse, y: Any, combine: Callable[[Any, Any], Any]) -> Any
         # places out of bounds read zeros
         beyond = outside(mat.indices, mat.sparse_shape)
         beyond = beyond.reshape(*beyond.shape, *[1] * mat.n_dense)
-        read = fnp.where(beyond, fnp.ones((), read.dtype), read)
+        read = jnp.where(beyond, jnp.ones((), read.dtype), read)
     return _like(mat.with_data(combine(mat.data, read)), x)
 
 
@@ -202,7 +202,7 @@ def _divide(x: Any, y: Any) -> Any:
     if isinstance(y, JAXSparse):
         raise mismatch("divide", "a sparse divisor is zero where nothing is stored.",
                        "x / y.todense()")
-    return x.with_data(x.data / y) if fnp.ndim(y) == 0 else _with_dense(x, y, operator.truediv)
+    return x.with_data(x.data / y) if jnp.ndim(y) == 0 else _with_dense(x, y, operator.truediv)
 
 
 def _power(x: JAXSparse, power: Any) -> Any:
@@ -213,7 +213,7 @@ def _power(x: JAXSparse, power: Any) -> Any:
 
 def _dtype_of_sums(dtype: Any) -> Any:
     """The dtype of a dense array's sum: booleans are counted, small integers have room."""
-    return eval_shape(fnp.sum, ShapeDtypeStruct((1,), dtype)).dtype
+    return eval_shape(jnp.sum, ShapeDtypeStruct((1,), dtype)).dtype
 
 
 def _sum(x: JAXSparse, axis: Any) -> Any:
@@ -254,7 +254,7 @@ def _getitem(x: JAXSparse, index: Any) -> Any:
             bounds.append((int(part) % n, int(part) % n + 1, 1))
             gone.append(axis)
             continue
-        part = fnp.asarray(part)
+        part = jnp.asarray(part)
         if np.dtype(part.dtype).kind not in "iu" or part.ndim > 1:
             raise IndexingError("a sparse array is indexed by integers, slices and vectors of "
                                 f"integers, not by {part.dtype} of shape {part.shape}.",
@@ -263,7 +263,7 @@ def _getitem(x: JAXSparse, index: Any) -> Any:
         if part.ndim:
             taken[axis] = part
         else:
-            starts[axis] = fnp.where(part < 0, part + n, part)
+            starts[axis] = jnp.where(part < 0, part + n, part)
             gone.append(axis)
     if len(taken) > 1:
         raise IndexingError("a sparse array takes one vector of integers.", where=user_source(),

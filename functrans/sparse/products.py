@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
 from functrans.core.dtypes import is_half
 from functrans.core.errors import publish
@@ -40,7 +40,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     >>> sparse.bcoo_multiply_dense(sparse.eye(2), jnp.array([[2.0], [3.0]])).tolist()
     [2.0, 3.0]
     """
-    return sp_mat.data * read_places(sp_mat, fnp.asarray(v), "bcoo_multiply_dense")
+    return sp_mat.data * read_places(sp_mat, jnp.asarray(v), "bcoo_multiply_dense")
 
 
 def read_places(mat: BCOO, v: Array, name: str) -> Array:
@@ -51,12 +51,12 @@ def read_places(mat: BCOO, v: Array, name: str) -> Array:
     n = mat.n_batch
     used = [k for k in range(mat.n_sparse) if v.shape[n + k] != 1 or mat.sparse_shape[k] == 1]
     ones = tuple([n + k for k in range(mat.n_sparse) if k not in used])
-    v = fnp.squeeze(v, ones)
+    v = jnp.squeeze(v, ones)
     batch = [mat.indices.shape[k] if v.shape[k] == 1 else v.shape[k] for k in range(n)]
-    v = fnp.broadcast_to(v, (*batch, *v.shape[n:]))
-    indices = fnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[n:]))
+    v = jnp.broadcast_to(v, (*batch, *v.shape[n:]))
+    indices = jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[n:]))
     columns = [indices[..., k] for k in used]
-    chosen = fnp.stack(columns, axis=-1) if columns else indices[..., :0]
+    chosen = jnp.stack(columns, axis=-1) if columns else indices[..., :0]
     out: Array = per_lane(read_at, n)(v, chosen)
     return out
 
@@ -72,21 +72,21 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     >>> sparse.bcoo_extract(sparse.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]])).data.tolist()
     [1.0, 4.0]
     """
-    x = fnp.asarray(arr)
+    x = jnp.asarray(arr)
     if x.shape != sparr.shape:
         raise mismatch("bcoo_extract", f"an array of shape {x.shape} for one of {sparr.shape}.")
     values = read_places(sparr, x, "bcoo_extract")
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
         def first(indices: Array) -> Array:
             (at,), _ = keys(sparr.sparse_shape, indices)
-            order = fnp.argsort(at, stable=True)
+            order = jnp.argsort(at, stable=True)
             at = at[order]
-            new = fnp.concatenate([fnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
-            return fnp.zeros(at.shape, bool).at[order].set(new)
+            new = jnp.concatenate([jnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
+            return jnp.zeros(at.shape, bool).at[order].set(new)
 
         seen = per_lane(first, sparr.n_batch)(sparr.indices)
-        values = fnp.where(seen.reshape(*seen.shape, *[1] * sparr.n_dense), values,
-                           fnp.zeros((), values.dtype))
+        values = jnp.where(seen.reshape(*seen.shape, *[1] * sparr.n_dense), values,
+                           jnp.zeros((), values.dtype))
     return sparr.with_data(values)
 
 
@@ -108,12 +108,12 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     def lane(data: Array, indices: Array, other: Array, others: Array) -> Array:
         (mine, theirs), none = keys(sizes, indices, others)
         if not theirs.shape[0]:
-            return fnp.zeros_like(data * fnp.ones((), other.dtype))
-        at = fnp.minimum(fnp.searchsorted(theirs, mine), theirs.shape[0] - 1)
+            return jnp.zeros_like(data * jnp.ones((), other.dtype))
+        at = jnp.minimum(jnp.searchsorted(theirs, mine), theirs.shape[0] - 1)
         here = (theirs[at] == mine) & (mine < none)
         here = here.reshape(-1, *[1] * (data.ndim - 1))
         product = data * other[at]
-        return fnp.where(here, product, fnp.zeros((), product.dtype))
+        return jnp.where(here, product, jnp.zeros((), product.dtype))
 
     return lhs.with_data(per_lane(lane, lhs.n_batch)(lhs.data, lhs.indices, rhs.data, rhs.indices))
 
@@ -121,7 +121,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 def alike(name: str, lhs: BCOO, rhs: BCOO) -> tuple[BCOO, BCOO]:
     """Two arrays in one shape and one layout."""
     if lhs.shape != rhs.shape:
-        shape = fnp.broadcast_shapes(lhs.shape, rhs.shape)
+        shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
         lhs, rhs = (m if m.shape == shape else bcoo_broadcast_in_dim(
             m, shape=shape, broadcast_dimensions=range(len(shape) - m.ndim, len(shape)))
             for m in (lhs, rhs))
@@ -147,7 +147,7 @@ def bcoo_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbe
     (lc, rc), (lb, rb) = [[tuple(map(operator.index, d)) for d in pair]
                           for pair in dimension_numbers]
     del precision
-    lhs, rhs = (x if isinstance(x, BCOO) else fnp.asarray(x) for x in (lhs, rhs))
+    lhs, rhs = (x if isinstance(x, BCOO) else jnp.asarray(x) for x in (lhs, rhs))
     for axes, others in ((lc, rc), (lb, rb)):
         if len(axes) != len(others) or any(lhs.shape[a] != rhs.shape[b]
                                            for a, b in zip(axes, others)):
@@ -161,12 +161,12 @@ def bcoo_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbe
         return _dense_product(lhs, rhs, lc, rc, lb, rb)
     out = _dense_product(rhs, lhs, rc, lc, rb, lb)
     batch, free = len(lb), rhs.ndim - len(rc) - len(rb)
-    return fnp.moveaxis(out, range(batch, batch + free), range(out.ndim - free, out.ndim))
+    return jnp.moveaxis(out, range(batch, batch + free), range(out.ndim - free, out.ndim))
 
 
 def _dense_product(mat: BCOO, x: Array, mc: Dims, xc: Dims, mb: Dims, xb: Dims) -> Array:
     """Each stored element times what x has at its contracted axes, added up at its free ones."""
-    dtype = fnp.result_type(mat.data, x)
+    dtype = jnp.result_type(mat.data, x)
     if is_half(dtype):  # sums of halves are sums in float32
         out = _dense_product(mat.astype(np.float32), x.astype(np.float32), mc, xc, mb, xb)
         return out.astype(dtype)
@@ -181,23 +181,23 @@ def _dense_product(mat: BCOO, x: Array, mc: Dims, xc: Dims, mb: Dims, xb: Dims) 
     write = [a for a in out_labels if a < n]
     order = [x_labels.index(a) for a in read]
     rest = [k for k in range(x.ndim) if k not in order]
-    rows = read_at(fnp.transpose(x, (*order, *rest)), _columns(mat.indices, read))
+    rows = read_at(jnp.transpose(x, (*order, *rest)), _columns(mat.indices, read))
     stored = 10_000  # the axis of stored elements
     kept = [a for a in out_labels if a not in write]
     values = _einsum(mat.data, [stored, *labels[n:]], rows, [stored, *[x_labels[k] for k in rest]],
                      [stored, *kept])
     sizes = dict(zip([*labels, *x_labels], [*mat.shape, *x.shape]))
-    out = fnp.zeros(tuple([sizes[a] for a in (*write, *kept)]), values.dtype)
+    out = jnp.zeros(tuple([sizes[a] for a in (*write, *kept)]), values.dtype)
     in_order = mat.indices_sorted and write == labels[:len(write)]
     out = add_at(out, _columns(mat.indices, write), values, in_order)
     found = [*write, *kept]
-    return fnp.transpose(out, [found.index(a) for a in out_labels])
+    return jnp.transpose(out, [found.index(a) for a in out_labels])
 
 
 def _columns(indices: Array, axes: Sequence[Any]) -> Array:
     if list(axes) == list(range(indices.shape[-1])):
         return indices
-    return fnp.stack([indices[..., a] for a in axes], axis=-1) if axes else indices[..., :0]
+    return jnp.stack([indices[..., a] for a in axes], axis=-1) if axes else indices[..., :0]
 
 
 def _einsum(x: Array, x_labels: Sequence[Any], y: Array, y_labels: Sequence[Any],
@@ -206,13 +206,13 @@ def _einsum(x: Array, x_labels: Sequence[Any], y: Array, y_labels: Sequence[Any]
     if list(x_labels[1:]) == [] or not set(x_labels[1:]) & set(y_labels[1:]):
         shape_x = [dict(zip(x_labels, x.shape)).get(a, 1) for a in out_labels]
         shape_y = [dict(zip(y_labels, y.shape)).get(a, 1) for a in out_labels]
-        x = fnp.transpose(x, [x_labels.index(a) for a in out_labels if a in x_labels])
-        y = fnp.transpose(y, [y_labels.index(a) for a in out_labels if a in y_labels])
+        x = jnp.transpose(x, [x_labels.index(a) for a in out_labels if a in x_labels])
+        y = jnp.transpose(y, [y_labels.index(a) for a in out_labels if a in y_labels])
         return x.reshape(shape_x) * y.reshape(shape_y)
     names: dict[int, int] = {}
     code = [[names.setdefault(a, len(names)) for a in part]
             for part in (x_labels, y_labels, out_labels)]
-    return fnp.einsum(x, code[0], y, code[1], code[2])
+    return jnp.einsum(x, code[0], y, code[1], code[2])
 
 
 def _sparse_product(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO:
@@ -246,19 +246,19 @@ def _pairs(lhs: BCOO, rhs: BCOO, lc: Dims, rc: Dims, lb: Dims, rb: Dims) -> BCOO
     (mine, theirs), none = known(
         lambda a, b: keys(sizes, _columns(a, left), _columns(b, right)), lhs.indices, rhs.indices)
     if is_traced(mine) or is_traced(theirs):
-        i, j = (fnp.repeat(fnp.arange(lhs.nse), rhs.nse), fnp.tile(fnp.arange(rhs.nse), lhs.nse))
+        i, j = (jnp.repeat(jnp.arange(lhs.nse), rhs.nse), jnp.tile(jnp.arange(rhs.nse), lhs.nse))
         agree = (mine[i] == theirs[j]) & (mine[i] < none)
     else:
-        i, j = map(fnp.asarray, _matches(np.asarray(mine), np.asarray(theirs), none))
+        i, j = map(jnp.asarray, _matches(np.asarray(mine), np.asarray(theirs), none))
         agree = None
     values = lhs.data[i] * rhs.data[j]
-    index = fnp.result_type(lhs.indices, rhs.indices)
-    found = known(lambda a, b: fnp.concatenate([
+    index = jnp.result_type(lhs.indices, rhs.indices)
+    found = known(lambda a, b: jnp.concatenate([
         _columns(a, [*lb, *free[0]]).astype(index)[i],
         _columns(b, free[1]).astype(index)[j]], axis=-1), lhs.indices, rhs.indices)
     if agree is not None:
-        values = fnp.where(agree, values, fnp.zeros((), values.dtype))
-        found = fnp.where(agree[:, None], found, fnp.asarray(np.asarray(out_sizes, index)))
+        values = jnp.where(agree, values, jnp.zeros((), values.dtype))
+        found = jnp.where(agree[:, None], found, jnp.asarray(np.asarray(out_sizes, index)))
     out = BCOO.tree_unflatten((tuple(out_sizes), False, False), (values, found))
     if is_traced(found):
         most = out.size
@@ -298,8 +298,8 @@ def _summed(mat: BCOO) -> BCOO:
     (found,), none = known(lambda at: keys(sizes, at), mat.indices)
     at, first, numbers = np.unique(np.asarray(found), return_index=True, return_inverse=True)
     first = first[at < none]
-    data = segment_sum(mat.data, fnp.asarray(numbers.reshape(-1)), len(first))
-    indices = known(lambda at: at[fnp.asarray(first)], mat.indices)
+    data = segment_sum(mat.data, jnp.asarray(numbers.reshape(-1)), len(first))
+    indices = known(lambda at: at[jnp.asarray(first)], mat.indices)
     return BCOO.tree_unflatten((sizes, True, True), (data, indices))
 
 
@@ -319,7 +319,7 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: Array, *,
     """
     (ac, bc), (ab, bb) = [[tuple(map(operator.index, d)) for d in pair]
                           for pair in dimension_numbers]
-    x, y = fnp.asarray(A), fnp.asarray(B)
+    x, y = jnp.asarray(A), jnp.asarray(B)
     n_batch = indices.ndim - 2
     for a, b in (*zip(ac, bc), *zip(ab, bb)):
         if x.shape[a] != y.shape[b]:
@@ -330,13 +330,13 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: Array, *,
                        f"of {len(ab)}.")
     a_free = [k for k in range(x.ndim) if k not in ac and k not in ab]
     b_free = [k for k in range(y.ndim) if k not in bc and k not in bb]
-    x, y = fnp.transpose(x, (*ab, *a_free, *ac)), fnp.transpose(y, (*bb, *b_free, *bc))
+    x, y = jnp.transpose(x, (*ab, *a_free, *ac)), jnp.transpose(y, (*bb, *b_free, *bc))
     lanes, n_sparse = len(ab) - n_batch, indices.shape[-1]
     sparse_a = min(lanes + len(a_free), n_sparse)
 
     def lane(x: Array, y: Array, at: Array) -> Array:
         rows = read_at(x, at[:, :sparse_a])
-        others = read_at(y, fnp.concatenate([at[:, :min(lanes, n_sparse)], at[:, sparse_a:]], -1))
+        others = read_at(y, jnp.concatenate([at[:, :min(lanes, n_sparse)], at[:, sparse_a:]], -1))
         r, s = rows.ndim - 1 - len(ac), others.ndim - 1 - len(bc)
         shared = max(lanes - n_sparse, 0)
 
@@ -346,7 +346,7 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: Array, *,
             return lax.dot_general(u, v, dims)
 
         if r == s == 0:
-            return fnp.sum(rows * others, axis=tuple(range(1, rows.ndim)))
+            return jnp.sum(rows * others, axis=tuple(range(1, rows.ndim)))
         return vmap(element)(rows, others)
 
     out: Array = per_lane(lane, n_batch)(x, y, indices)

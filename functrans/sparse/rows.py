@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans._runtime import csr_product
 from functrans.core.dtypes import kind
 from functrans.core.eager import is_on_gpu
@@ -25,7 +25,7 @@ def row_numbers(indices: Array, indptr: Array) -> Array:
         starts = np.maximum.accumulate(np.clip(np.asarray(indptr), 0, nse))
         counts = np.diff(starts, prepend=0, append=nse)
         numbers = np.arange(-1, len(starts), dtype=indptr.dtype)
-        return fnp.asarray(np.repeat(numbers, counts))
+        return jnp.asarray(np.repeat(numbers, counts))
     found: Array = row_of_each(indices, indptr)
     return found
 
@@ -39,10 +39,10 @@ def pointers(rows: Array, count: int, dtype: Any) -> Array:
     """Where each row begins among sorted row numbers, and where the last ends."""
     if _on_host(rows):
         counts = np.bincount(np.asarray(rows), minlength=count)[:count]
-        return fnp.asarray(np.concatenate([[0], np.cumsum(counts)]).astype(dtype))
-    found = fnp.zeros((count + 1,), dtype).at[rows + 1].add(
+        return jnp.asarray(np.concatenate([[0], np.cumsum(counts)]).astype(dtype))
+    found = jnp.zeros((count + 1,), dtype).at[rows + 1].add(
         1, mode="drop", indices_are_sorted=True, wrap_negative_indices=False)
-    return fnp.cumsum(found).astype(dtype)
+    return jnp.cumsum(found).astype(dtype)
 
 
 def csr_matmul(data: Array, indices: Array, indptr: Array, x: Array) -> Array:
@@ -64,11 +64,11 @@ def csr_matmul_transposed(data: Array, indices: Array, indptr: Array, x: Array,
 
 def _product(data: Array, indices: Array, indptr: Array, x: Array, columns: int,
              transpose: bool) -> Array:
-    dtype, index = fnp.result_type(data, x), fnp.result_type(indices, indptr)
+    dtype, index = jnp.result_type(data, x), jnp.result_type(indices, indptr)
     if kind(dtype) == "b":
         return _product(data.astype("int32"), indices, indptr, x, columns, transpose) > 0
     wide = x.astype(dtype).reshape(x.shape[0], -1) if x.size else \
-        fnp.zeros((x.shape[0], math.prod(x.shape[1:])), dtype)
+        jnp.zeros((x.shape[0], math.prod(x.shape[1:])), dtype)
     out = csr_dot_p.bind(data.astype(dtype), indices.astype(index), indptr.astype(index), wide,
                          columns=columns, transpose=transpose)
     return out.reshape(out.shape[0], *x.shape[1:])

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import NotCoveredError, publish
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.core.primitive import HigherOrder
@@ -64,7 +64,7 @@ def todense(x: Any) -> Array:
     """
     if isinstance(x, JAXSparse):
         return x.todense()
-    return checkpoint_name(fnp.asarray(x), DENSE_HERE)
+    return checkpoint_name(jnp.asarray(x), DENSE_HERE)
 
 
 def sparsify(f: Callable[P, Any]) -> Callable[P, Any]:

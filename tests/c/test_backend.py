@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import BackendError
 
 
@@ -41,9 +41,9 @@ def set_row(x, i, y):
 
 def test_an_update_of_a_donated_argument_makes_no_copy():
     update = ft.jit(set_row, donate_argnums=0, require_inplace=True)
-    x = fnp.zeros((64, 64)) + 1
+    x = jnp.zeros((64, 64)) + 1
     address = np.asarray(x).__array_interface__["data"][0]
-    y = update(x, 3, fnp.full(64, 7.0))
+    y = update(x, 3, jnp.full(64, 7.0))
     assert np.asarray(y).__array_interface__["data"][0] == address
     expected = np.ones((64, 64), np.float32)
     expected[3] = 7
@@ -54,7 +54,7 @@ def test_an_update_of_a_donated_argument_makes_no_copy():
 
 def test_a_required_update_in_place_says_why_it_needs_a_copy():
     with pytest.raises(BackendError, match="needs a copy") as caught:
-        ft.jit(set_row, require_inplace=True)(fnp.zeros((4, 4)), 1, fnp.ones(4))
+        ft.jit(set_row, require_inplace=True)(jnp.zeros((4, 4)), 1, jnp.ones(4))
     assert "belongs to the caller" in str(caught.value)
     assert "test_backend.py" in str(caught.value)
     assert "donate_argnums" in str(caught.value)
@@ -66,21 +66,21 @@ def test_a_value_that_is_read_after_its_update_is_copied():
         return y.at[0].set(0.0), y
 
     with pytest.raises(BackendError, match="read afterwards"):
-        ft.jit(both, require_inplace=True)(fnp.ones(8))
-    zeroed, y = ft.jit(both)(fnp.ones(8))
+        ft.jit(both, require_inplace=True)(jnp.ones(8))
+    zeroed, y = ft.jit(both)(jnp.ones(8))
     np.testing.assert_array_equal(np.asarray(y), np.full(8, 2, np.float32))
     assert float(zeroed[0]) == 0 and float(zeroed[1]) == 2
 
 
 def test_memory_analysis_counts_what_lives_at_the_peak():
-    compiled = ft.jit(lambda x: fnp.sort(x * 2)).lower(fnp.ones(1024)).compile()
+    compiled = ft.jit(lambda x: jnp.sort(x * 2)).lower(jnp.ones(1024)).compile()
     memory = compiled.memory_analysis()
     assert memory["arguments"] == memory["outputs"] == memory["temporaries"] == 4096
     assert memory["peak"] == 3 * 4096
 
 
 def test_the_text_of_a_program_has_its_jaxpr_and_its_c():
-    text = ft.jit(lambda x: fnp.sin(x) + 1).lower(fnp.ones(8)).compile().as_text()
+    text = ft.jit(lambda x: jnp.sin(x) + 1).lower(jnp.ones(8)).compile().as_text()
     assert "sin" in text and "ft_program" in text
 
 
@@ -96,6 +96,6 @@ def test_sums_over_the_rows_of_one_kernel_keep_apart():
 
 def test_reversed_reads_of_reshaped_values_divide_no_negative_numbers():
     x = np.random.default_rng(0).standard_normal((2, 3, 4))
-    flipped = ft.jit(lambda x: fnp.transpose(x, (1, 0, 2)).reshape(3, 8)[:, ::-1] * 1)(x)
+    flipped = ft.jit(lambda x: jnp.transpose(x, (1, 0, 2)).reshape(3, 8)[:, ::-1] * 1)(x)
     np.testing.assert_array_equal(np.asarray(flipped),
                                   x.transpose(1, 0, 2).reshape(3, 8)[:, ::-1])

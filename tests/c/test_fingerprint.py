@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.lowering.c.backend import options_of
@@ -35,17 +35,17 @@ def looped(x, factor=2.0):
 
 @ft.custom_vjp
 def ruled(x):
-    return fnp.sin(x)
+    return jnp.sin(x)
 
 
-ruled.defvjp(lambda x: (ruled(x), x), lambda x, ct: (ct * fnp.cos(x),))
+ruled.defvjp(lambda x: (ruled(x), x), lambda x, ct: (ct * jnp.cos(x),))
 
 PROGRAMS = [
-    lambda x: fnp.tanh(x) * 2 + 1, lambda x: x.at[1].set(0.0), branches, looped, ft.vmap(ruled),
+    lambda x: jnp.tanh(x) * 2 + 1, lambda x: x.at[1].set(0.0), branches, looped, ft.vmap(ruled),
     ft.grad(lambda x: ruled(x).sum()), lambda x: ft.nn.softmax(x @ x.T), lambda x: ft.nn.gelu(x),
-    lambda x: fnp.linalg.cholesky(x @ x.T + fnp.eye(4)), lambda x: fnp.sort(x, 0),
-    lambda x: ft.checkpoint(fnp.cos)(x), lambda x: ft.random.normal(ft.random.key(1), x.shape),
-    lambda x: fnp.fft.fft(x), lambda x: ft.jit(fnp.cumsum)(x), lambda x: x.astype("bfloat16"),
+    lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)), lambda x: jnp.sort(x, 0),
+    lambda x: ft.checkpoint(jnp.cos)(x), lambda x: ft.random.normal(ft.random.key(1), x.shape),
+    lambda x: jnp.fft.fft(x), lambda x: ft.jit(jnp.cumsum)(x), lambda x: x.astype("bfloat16"),
 ]
 
 
@@ -72,7 +72,7 @@ def test_every_difference_shows(fun, args):
 
 
 def test_bits_of_literals_show():
-    zero, minus = text(lambda x: fnp.maximum(x, 0.0), X), text(lambda x: fnp.maximum(x, -0.0), X)
+    zero, minus = text(lambda x: jnp.maximum(x, 0.0), X), text(lambda x: jnp.maximum(x, -0.0), X)
     assert zero != minus
 
 
@@ -133,7 +133,7 @@ def test_python_functions_have_no_fingerprint():
 
 def test_foreign_values_have_no_fingerprint():
     x = Var(ShapedArray((2,), np.dtype("f4")))
-    sin = ft.jit(fnp.sin).lower(np.ones(2, "f")).jaxpr.eqns[0].primitive
+    sin = ft.jit(jnp.sin).lower(np.ones(2, "f")).jaxpr.eqns[0].primitive
     foreign = type("Sin", (type(sin),), {"__module__": "elsewhere"})()
     for eqn in (Equation(foreign, (x,), (x,), {}), Equation(sin, (x,), (x,), {"how": object()}),
                 Equation(sin, (Literal(object(), x.aval),), (x,), {})):
@@ -149,7 +149,7 @@ def test_large_constants_are_not_hashed(monkeypatch):
 
 def test_options_are_part_of_the_key(monkeypatch):
     monkeypatch.setattr(module, "compiler_version", lambda: "1")
-    found = fingerprint(ft.jit(fnp.sin).lower(X).jaxpr)
+    found = fingerprint(ft.jit(jnp.sin).lower(X).jaxpr)
 
     def key(donated=frozenset(), require_inplace=False):
         return found.key(*options_of(donated, require_inplace))

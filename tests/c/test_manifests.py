@@ -76,19 +76,19 @@ MODEL = """
     import sys
     import numpy as np
     import functrans as ft
-    import functrans.numpy as fnp
+    import functrans.numpy as jnp
 
     table = np.arange(12, dtype=np.float32).reshape(3, 4)
 
     @ft.custom_jvp
     def looked_up(x):
-        return x @ fnp.array(table)
+        return x @ jnp.array(table)
 
     looked_up.defjvp(lambda primals, tangents: (looked_up(*primals), looked_up(*tangents)))
 
     def loss(w, x, i):
-        h = fnp.tanh(looked_up(x @ w))
-        h = fnp.where(h > 0.5, h, 0.25 * h)
+        h = jnp.tanh(looked_up(x @ w))
+        h = jnp.where(h > 0.5, h, 0.25 * h)
         return (ft.lax.fori_loop(0, 3, lambda k, h: h * 1.5 + k, h)[i] ** 2).sum()
 
     w, x = np.eye(5, 3, dtype=np.float32), np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)

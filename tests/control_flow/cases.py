@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
@@ -26,7 +26,7 @@ class Case:
 
 
 def scan_with_outputs(x):
-    carry, ys = lax.scan(lambda c, a: (fnp.sin(c * a) + x, c * x), x, float64(1.0, 2.0, 3.0, 4.0))
+    carry, ys = lax.scan(lambda c, a: (jnp.sin(c * a) + x, c * x), x, float64(1.0, 2.0, 3.0, 4.0))
     return carry + ys.sum() + ys[1]
 
 
@@ -64,7 +64,7 @@ def power_loop_python(x):
 
 
 def static_fori(x):
-    return lax.fori_loop(1, 5, lambda i, c: fnp.sin(c) * x + i, x)
+    return lax.fori_loop(1, 5, lambda i, c: jnp.sin(c) * x + i, x)
 
 
 def static_fori_python(x):
@@ -75,8 +75,8 @@ def static_fori_python(x):
 
 
 def dynamic_fori(x):
-    upper = fnp.where(x > 1.0, 4, 2)
-    return lax.fori_loop(0, upper, lambda i, c: (c[0] * x + i, c[1] + fnp.cos(c[0])), (x, x))[1]
+    upper = jnp.where(x > 1.0, 4, 2)
+    return lax.fori_loop(0, upper, lambda i, c: (c[0] * x + i, c[1] + jnp.cos(c[0])), (x, x))[1]
 
 
 def dynamic_fori_python(x):
@@ -87,7 +87,7 @@ def dynamic_fori_python(x):
 
 
 def choice(x):
-    return lax.cond(x > 1.0, lambda a, b: fnp.sin(a) * b, lambda a, b: a - b ** 3, x, x * 2)
+    return lax.cond(x > 1.0, lambda a, b: jnp.sin(a) * b, lambda a, b: a - b ** 3, x, x * 2)
 
 
 def choice_python(x):
@@ -95,8 +95,8 @@ def choice_python(x):
 
 
 def switching(x):
-    return lax.switch((x > 1.0).astype(fnp.int32) + (x > 10.0), [
-        lambda c: c * 2.0, lambda c: fnp.sin(c), lambda c: 1.0 / c + x], x)
+    return lax.switch((x > 1.0).astype(jnp.int32) + (x > 10.0), [
+        lambda c: c * 2.0, lambda c: jnp.sin(c), lambda c: 1.0 / c + x], x)
 
 
 def switching_python(x):
@@ -106,7 +106,7 @@ def switching_python(x):
 
 def while_in_scan(x):
     def body(c, a):
-        d = lax.while_loop(lambda d: d < a, lambda d: d * 1.5 + fnp.sin(x) + 0.1, c)
+        d = lax.while_loop(lambda d: d < a, lambda d: d * 1.5 + jnp.sin(x) + 0.1, c)
         return d * 0.5, d
 
     carry, ys = lax.scan(body, x, float64(3.0, 10.0, 40.0))
@@ -125,7 +125,7 @@ def while_in_scan_python(x):
 
 def scan_in_while_in_cond(x):
     def grow(c):
-        return lax.scan(lambda d, a: (d + a * (1.2 + fnp.cos(d * x)), None), c,
+        return lax.scan(lambda d, a: (d + a * (1.2 + jnp.cos(d * x)), None), c,
                         float64(0.5, 1.0, 2.0))[0] + 1.0
 
     return lax.cond(x > 1.0, lambda c: lax.while_loop(lambda d: d < 12.0, grow, c),
@@ -202,8 +202,8 @@ CASES = (
 
 
 def float64(*values: float) -> Any:
-    return fnp.array(values, dtype="float64") if len(values) > 1 \
-        else fnp.array(values[0], dtype="float64")
+    return jnp.array(values, dtype="float64") if len(values) > 1 \
+        else jnp.array(values[0], dtype="float64")
 
 
 def check_staged(fun: Callable[..., Any], *args: Any) -> None:

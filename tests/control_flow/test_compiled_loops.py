@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, tree
 from functrans.core.config import use_backend
 from functrans.core.errors import FunctransError
@@ -38,7 +38,7 @@ def text_of(fun, *args):
 
 
 def newton(a):
-    return lax.while_loop(lambda c: fnp.abs(c * c - a) > 1e-12 * a, lambda c: 0.5 * (c + a / c), a)
+    return lax.while_loop(lambda c: jnp.abs(c * c - a) > 1e-12 * a, lambda c: 0.5 * (c + a / c), a)
 
 
 def grow(x, w):
@@ -49,7 +49,7 @@ def grow(x, w):
 
 def spin(x, n):
     """n iterations on x, of any shape."""
-    return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, fnp.sin(c[1]) * 0.9 + x),
+    return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.sin(c[1]) * 0.9 + x),
                           (np.int32(0), x))[1]
 
 
@@ -63,7 +63,7 @@ def nested(x):
 
 
 def choose(x):
-    return lax.cond(x.sum() > 0.0, lambda x: lax.fori_loop(0, 60, lambda i, c: fnp.sin(c) + x, x),
+    return lax.cond(x.sum() > 0.0, lambda x: lax.fori_loop(0, 60, lambda i, c: jnp.sin(c) + x, x),
                     lambda x: x * 2.0, x)
 
 
@@ -195,8 +195,8 @@ def test_lanes_take_different_branches(width):
 
 
 def test_lanes_switch():
-    branches = [lambda x: x, lambda x: lax.fori_loop(0, 50, lambda i, c: fnp.cos(c) * x, x),
-                lambda x: lax.fori_loop(0, 30, lambda i, c: fnp.sin(c) + x, x)]
+    branches = [lambda x: x, lambda x: lax.fori_loop(0, 50, lambda i, c: jnp.cos(c) * x, x),
+                lambda x: lax.fori_loop(0, 30, lambda i, c: jnp.sin(c) + x, x)]
     x, which = 0.3 * rng.normal(size=(128, 4)), rng.integers(0, 3, 128).astype(np.int32)
     check(ft.vmap(lambda i, x: lax.switch(i, branches, x)), which, x)
 

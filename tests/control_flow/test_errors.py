@@ -3,7 +3,7 @@
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import (
     ArgumentError,
@@ -26,7 +26,7 @@ def test_carry_that_changes_shape():
         return {"a": (carry["a"][0], carry["a"][1][:2])}, None
 
     text = message(CarryTypeError,
-                   lambda: lax.scan(body, {"a": (1.0, fnp.ones(3))}, length=2))
+                   lambda: lax.scan(body, {"a": (1.0, jnp.ones(3))}, length=2))
     assert "scan: body changes the type of what it carries" in text
     assert "at ['a'][1] is f32[3] before and f32[2] after" in text
     assert "test_errors.py" in text
@@ -34,7 +34,7 @@ def test_carry_that_changes_shape():
 
 def test_carry_that_changes_dtype():
     text = message(CarryTypeError, lambda: lax.while_loop(
-        lambda c: c < 3, lambda c: c.astype("float32"), fnp.int32(0)))
+        lambda c: c < 3, lambda c: c.astype("float32"), jnp.int32(0)))
     assert "while_loop" in text and "the carry itself is i32[] before and f32[] after" in text
     assert "Fix: start from x.astype('float32'), or return x.astype('int32')" in text
 
@@ -42,7 +42,7 @@ def test_carry_that_changes_dtype():
 def test_carry_of_fori_loop_is_named_without_the_counter():
     for bound in (3, None):
         def loop(n):
-            return lax.fori_loop(0, n, lambda i, c: {"w": c["w"][:1]}, {"w": fnp.ones(2)})
+            return lax.fori_loop(0, n, lambda i, c: {"w": c["w"][:1]}, {"w": jnp.ones(2)})
 
         call = (lambda: loop(3)) if bound else (lambda: ft.jit(loop)(3))
         assert "fori_loop" in (text := message(CarryTypeError, call))
@@ -51,25 +51,25 @@ def test_carry_of_fori_loop_is_named_without_the_counter():
 
 def test_carry_that_changes_structure():
     text = message(CarryTypeError, lambda: lax.scan(
-        lambda c, x: ((c[0], c[1], x), None), (1.0, 2.0), fnp.ones(3)))
+        lambda c, x: ((c[0], c[1], x), None), (1.0, 2.0), jnp.ones(3)))
     assert "a tuple of 2 was expected and a tuple of 3 found" in text
 
 
 def test_scan_body_without_pair():
-    text = message(ArgumentError, lambda: lax.scan(lambda c, x: c, 0.0, fnp.ones(3)))
+    text = message(ArgumentError, lambda: lax.scan(lambda c, x: c, 0.0, jnp.ones(3)))
     assert "must return a pair (carry, y), got an array" in text
     assert "Fix: return carry, None" in text
 
 
 def test_scan_sizes():
     text = message(AxisSizeError, lambda: lax.scan(
-        lambda c, x: (c, None), 0.0, {"a": fnp.ones(3), "b": fnp.ones((4, 2))}))
+        lambda c, x: (c, None), 0.0, {"a": jnp.ones(3), "b": jnp.ones((4, 2))}))
     assert "xs['a'] has 3, xs['b'] has 4" in text
-    text = message(AxisSizeError, lambda: lax.scan(lambda c, x: (c, None), 0.0, fnp.ones(3),
+    text = message(AxisSizeError, lambda: lax.scan(lambda c, x: (c, None), 0.0, jnp.ones(3),
                                                    length=5))
     assert "length is 5, xs has 3" in text
     assert "no length" in message(AxisSizeError, lambda: lax.scan(lambda c, x: (c, None), 0.0))
-    text = message(ShapeError, lambda: lax.scan(lambda c, x: (c, None), 0.0, (1.0, fnp.ones(2))))
+    text = message(ShapeError, lambda: lax.scan(lambda c, x: (c, None), 0.0, (1.0, jnp.ones(2))))
     assert "xs[0] is the scalar f32[]" in text
 
 
@@ -80,23 +80,23 @@ def test_branches_that_differ():
     def halves(x):
         return {"y": x[:1]}
 
-    text = message(BranchTypeError, lambda: lax.cond(True, double, halves, fnp.ones(2)))
+    text = message(BranchTypeError, lambda: lax.cond(True, double, halves, jnp.ones(2)))
     assert "at ['y'] (f32[1] from halves, f32[2] from double)" in text
-    text = message(BranchTypeError, lambda: lax.cond(True, double, lambda x: x, fnp.ones(2)))
+    text = message(BranchTypeError, lambda: lax.cond(True, double, lambda x: x, jnp.ones(2)))
     assert "cond branch outputs must have the same pytree structure" in text
     assert "return different structures" in text
     text = message(BranchTypeError, lambda: lax.switch(0, [
-        lambda x: x, lambda x: x.astype("int32")], fnp.ones(2)))
+        lambda x: x, lambda x: x.astype("int32")], jnp.ones(2)))
     assert "f32[2]" in text and "i32[2]" in text
 
 
 def test_predicates():
     assert "not a scalar" in message(ShapeError, lambda: lax.cond(
-        fnp.array([True, False]), lambda: 1, lambda: 2))
+        jnp.array([True, False]), lambda: 1, lambda: 2))
     assert "boolean scalar, got f32[]" in message(DTypeError, lambda: lax.while_loop(
         lambda c: c, lambda c: c, 1.0))
     assert "boolean scalar, got bool[2]" in message(ShapeError, lambda: lax.while_loop(
-        lambda c: c > 0, lambda c: c, fnp.ones(2)))
+        lambda c: c > 0, lambda c: c, jnp.ones(2)))
     assert "it counts branches" in message(DTypeError, lambda: lax.switch(
         1.0, [lambda: 1, lambda: 2]))
     assert "not an integer scalar" in message(DTypeError, lambda: lax.fori_loop(
@@ -106,13 +106,13 @@ def test_predicates():
 
 def test_not_callable():
     for call in (lambda: lax.scan(1, 0.0, length=2), lambda: lax.cond(True, 1, 2),
-                 lambda: lax.fori_loop(0, 1, 2, 3), lambda: lax.map(1, fnp.ones(2))):
+                 lambda: lax.fori_loop(0, 1, 2, 3), lambda: lax.map(1, jnp.ones(2))):
         assert "takes a function" in message(ArgumentError, call)
 
 
 def test_associative_scan_sizes():
     text = message(AxisSizeError, lambda: lax.associative_scan(
-        lambda a, b: a, (fnp.ones(3), fnp.ones(4))))
+        lambda a, b: a, (jnp.ones(3), jnp.ones(4))))
     assert "elems[0] has 3, elems[1] has 4" in text
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
-X, I, WIDE = fnp.ones(3), fnp.arange(3), fnp.ones((2, 3))
+X, I, WIDE = jnp.ones(3), jnp.arange(3), jnp.ones((2, 3))
 
 
 @pytest.mark.parametrize("operation", [

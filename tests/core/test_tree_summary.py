@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core import frontends
 from functrans.core.array_picture import _png, picture_of
 from tests.inspect.pages import Page
 
 TREE = {"layers": [{"w": np.arange(6.0).reshape(2, 3), "b": np.array([1, np.nan, 3], "f")}
                    for _ in range(2)],
-        "step": 3, "name": "mlp", "half": fnp.asarray([1.5, -2], "bfloat16")}
+        "step": 3, "name": "mlp", "half": jnp.asarray([1.5, -2], "bfloat16")}
 
 
 def test_rows_are_the_arrays():
@@ -54,12 +54,12 @@ def test_types_and_tracers_have_no_values():
 
 
 def test_trees_of_large_arrays_do_not_flood():
-    params = {f"w{k}": fnp.ones((300, 200)) * k for k in range(20)}
+    params = {f"w{k}": jnp.ones((300, 200)) * k for k in range(20)}
     text = repr(params)
     assert text.count("\n") == 0 and len(text) < 20 * 120
     assert "shape=(300, 200), dtype=float32" in repr(params["w3"])
     assert str(params["w3"]).count("\n") > 3  # print(x) shows more of one
-    assert repr(fnp.ones((2, 2))) == "Array([[1., 1.],\n       [1., 1.]], dtype=float32)"
+    assert repr(jnp.ones((2, 2))) == "Array([[1., 1.],\n       [1., 1.]], dtype=float32)"
 
 
 # --- pictures

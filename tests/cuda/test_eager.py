@@ -4,7 +4,7 @@ import pytest
 from fake import run
 
 HEAD = """
-from functrans import numpy as fnp, lax
+from functrans import numpy as jnp, lax
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
@@ -46,13 +46,13 @@ def test_operations_stay_on_the_device(on_gpu):
 check(x + 1, X + 1)
 check(2.5 * x, 2.5 * X)
 check(x > 1, X > 1)
-check(fnp.sin(x).sum(0), np.sin(X).sum(0))
+check(jnp.sin(x).sum(0), np.sin(X).sum(0))
 check(x @ x.T, X @ X.T)
 check(x.reshape(-1)[3:5].mean(), X.reshape(-1)[3:5].mean())
-check(fnp.concatenate([x, x[:1]], 0), np.concatenate([X, X[:1]]))
+check(jnp.concatenate([x, x[:1]], 0), np.concatenate([X, X[:1]]))
 check(x + X, X + X)  # small arrays of the host come along
-check(fnp.where(x > 1, x, 0), np.where(X > 1, X, 0).astype("f"))
-assert (x + 1).weak_type is False and (fnp.asarray(gpu(2)) * 2).weak_type is False
+check(jnp.where(x > 1, x, 0), np.where(X > 1, X, 0).astype("f"))
+assert (x + 1).weak_type is False and (jnp.asarray(gpu(2)) * 2).weak_type is False
 """)
 
 
@@ -66,13 +66,13 @@ check(x[gpu(-1, np.int32)], X[-1])
 check(x[x > 1], X[X > 1])
 check(x.at[1].set(0.0)[1], X[1] * 0)
 check(x.at[gpu([0, 0], np.int32)].add(1.0)[0], X[0] + 2)
-assert float(x[2, 3]) == X[2, 3] and str(x) == str(fnp.asarray(x))
+assert float(x[2, 3]) == X[2, 3] and str(x) == str(jnp.asarray(x))
 """)
 
 
 def test_transforms(on_gpu):
     on_gpu("""
-loss = lambda v: (fnp.tanh(v) ** 2).sum()
+loss = lambda v: (jnp.tanh(v) ** 2).sum()
 with ft.config.default_device("cpu"):
     expected = ft.value_and_grad(loss)(X), ft.vmap(lambda r: r @ r)(X), ft.jvp(loss, (X,), (X,))
 check((ft.value_and_grad(loss)(x), ft.vmap(lambda r: r @ r)(x), ft.jvp(loss, (x,), (x,))),
@@ -82,8 +82,8 @@ check((ft.value_and_grad(loss)(x), ft.vmap(lambda r: r @ r)(x), ft.jvp(loss, (x,
 
 def test_new_arrays_are_on_the_default_device(on_gpu):
     on_gpu("""
-made_here = lambda: [fnp.zeros((2, 3)), fnp.full(2, 7), fnp.arange(5), fnp.array([1, 2]),
-                     fnp.linspace(0, 1, 4), fnp.eye(3), fnp.ones_like(X),
+made_here = lambda: [jnp.zeros((2, 3)), jnp.full(2, 7), jnp.arange(5), jnp.array([1, 2]),
+                     jnp.linspace(0, 1, 4), jnp.eye(3), jnp.ones_like(X),
                      ft.random.normal(ft.random.key(0), (5,))]
 with ft.config.default_device("cpu"):
     expected = made_here()
@@ -97,13 +97,13 @@ def test_new_sizes_need_no_new_kernel(on_gpu):
 # what decides about loads is odd, a multiple of 4, of 16: of each class one, and then others
 for n, m in [(3, 70), (12, 99), (12, 100), (16, 112), (5, 90), (44, 101), (20, 76), (40, 80)]:
     x = gpu(np.ones((n, m)))
-    (x * 2 + x[0] - fnp.full((n, m), n)).sum(1), x[1:3], x[n - 1]
+    (x * 2 + x[0] - jnp.full((n, m), n)).sum(1), x[1:3], x[n - 1]
     if n == 16:
         first = set(texts)
 assert texts == first, len(texts - first)
 before = len(made)
 for i in range(40):
-    x[i] * i + fnp.full((40, 80), float(i))
+    x[i] * i + jnp.full((40, 80), float(i))
 assert made[before:] == ["mul", "broadcast_in_dim", "add"], made  # not for each number, nor place
 """)
 

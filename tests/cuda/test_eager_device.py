@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim
 from functrans.core.errors import HostStepWarning
@@ -42,8 +42,8 @@ def test_many_shapes(shape):
     x = RNG.normal(size=shape).astype("f")
     y = ft.device_put(x, "gpu")
     for fun in (lambda v: v * 2 + v[:, :1], lambda v: v.sum(0), lambda v: v.sum(1),
-                lambda v: fnp.exp(v - 2).sum(), lambda v: v.T, lambda v: v[1:, ::2]):
-        np.testing.assert_allclose(np.asarray(fun(y)), np.asarray(fun(fnp.asarray(x))), 1e-4, 1e-3)
+                lambda v: jnp.exp(v - 2).sum(), lambda v: v.T, lambda v: v[1:, ::2]):
+        np.testing.assert_allclose(np.asarray(fun(y)), np.asarray(fun(jnp.asarray(x))), 1e-4, 1e-3)
 
 
 def test_programs_of_named_sizes():
@@ -60,7 +60,7 @@ def test_programs_of_named_sizes():
 
 def test_loops_and_branches_stay_on_the_device():
     x = ft.device_put(np.arange(4, dtype="f"), "gpu")
-    outs = [ft.lax.scan(lambda c, v: (c + v, c * v), fnp.float32(0), x)[1],
+    outs = [ft.lax.scan(lambda c, v: (c + v, c * v), jnp.float32(0), x)[1],
             ft.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1],
             ft.lax.cond(x.sum() > 0, lambda v: v + 1, lambda v: v, x)]
     expected = [[0, 0, 2, 9], [0, 8, 16, 24], [1, 2, 3, 4]]

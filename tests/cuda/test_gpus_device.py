@@ -10,7 +10,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import CollectiveError
 from functrans.distributed.engines import engine_for
 from functrans.sharding import NamedSharding, P
@@ -87,7 +87,7 @@ def layers(count, width):
 
 def loss(params, x):
     for layer in params:
-        x = fnp.tanh(x @ layer["w"] + layer["b"]) + x
+        x = jnp.tanh(x @ layer["w"] + layer["b"]) + x
     return (x ** 2).mean()
 
 
@@ -166,7 +166,7 @@ def test_collectives_in_loops(mesh):
         lambda x: lax.scan(lambda c, r: (lax.psum(c + r, "a") * 0.5, lax.ppermute(
             r, "a", [(0, 1), (1, 0)])), x[0] * 0, x),
         lambda x: lax.fori_loop(0, 7, lambda i, c: c + 0.1 * lax.psum(c, "a"), x),
-        lambda x: lax.while_loop(lambda c: lax.pmax(fnp.abs(c).max(), "a") < 50,
+        lambda x: lax.while_loop(lambda c: lax.pmax(jnp.abs(c).max(), "a") < 50,
                                  lambda c: c * 1.5 + lax.pmean(c, "a"), x)]
     for f in cases:
         with ft.config.default_device("cpu"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from tests.laws.primitives import all_cases
 
@@ -55,20 +55,20 @@ def test_transforms(shape, dtype):
         axes = tuple(range(-rank, 0))
         n = shape[-rank:]
         for name, array in (("fftn", z), ("ifftn", z), ("rfftn", x)):
-            out = on_gpu(partial(getattr(fnp.fft, name), axes=axes), array)
+            out = on_gpu(partial(getattr(jnp.fft, name), axes=axes), array)
             close(out, getattr(np.fft, name)(array, axes=axes), dtype)
         half = z[..., :n[-1] // 2 + 1]  # a spectrum of no real numbers
-        close(on_gpu(partial(fnp.fft.irfftn, s=n, axes=axes), half),
+        close(on_gpu(partial(jnp.fft.irfftn, s=n, axes=axes), half),
               np.fft.irfftn(half, n, axes), dtype)
 
 
 def test_transforms_between_kernels_and_their_gradients():
     x = numbers(5, 300, dtype="float32")
-    power = lambda x: (abs(fnp.fft.rfft(fnp.sin(x))) ** 2).sum(-1)
+    power = lambda x: (abs(jnp.fft.rfft(jnp.sin(x))) ** 2).sum(-1)
     close(on_gpu(power, x), on_cpu(power, x), "float32")
-    gradient = ft.grad(lambda x: fnp.log(power(x)).sum())
+    gradient = ft.grad(lambda x: jnp.log(power(x)).sum())
     close(on_gpu(gradient, x), on_cpu(gradient, x), "float32")
-    loop = lambda z: lax.fori_loop(0, 5, lambda _, z: fnp.fft.ifft(fnp.fft.fft(z) * 1j), z)
+    loop = lambda z: lax.fori_loop(0, 5, lambda _, z: jnp.fft.ifft(jnp.fft.fft(z) * 1j), z)
     z = numbers(64, dtype="complex64")
     for _ in range(3):
         close(on_gpu(loop, z), z * 1j, "complex64")
@@ -85,10 +85,10 @@ def definite(n, stack, dtype):
 def test_factors(n, stack, dtype):
     a, b = definite(n, stack, dtype), numbers(*stack, n, 3, dtype=dtype)
     close(on_gpu(lax.linalg.cholesky, a), np.linalg.cholesky(a), dtype)
-    close(on_gpu(fnp.linalg.solve, a, b), np.linalg.solve(a, b), dtype)
+    close(on_gpu(jnp.linalg.solve, a, b), np.linalg.solve(a, b), dtype)
     general = numbers(*stack, n, n, dtype=dtype)
-    close(on_gpu(fnp.linalg.det, general), np.linalg.det(general), dtype)
-    for out, expected in zip(on_gpu(fnp.linalg.slogdet, general), np.linalg.slogdet(general)):
+    close(on_gpu(jnp.linalg.det, general), np.linalg.det(general), dtype)
+    for out, expected in zip(on_gpu(jnp.linalg.slogdet, general), np.linalg.slogdet(general)):
         np.testing.assert_allclose(out, expected, 1e-3, 1e-3)
     factors, pivots, order = on_gpu(lax.linalg.lu, general)
     # of complex numbers LAPACK compares the sums of the sizes of their parts
@@ -97,10 +97,10 @@ def test_factors(n, stack, dtype):
             close(out, expected, dtype)
     lower = np.tril(factors, -1) + np.eye(n, dtype=dtype)
     close(lower @ np.triu(factors), np.take_along_axis(general, order[..., None], -2), dtype)
-    w, v = on_gpu(fnp.linalg.eigh, a)
+    w, v = on_gpu(jnp.linalg.eigh, a)
     close(w, np.linalg.eigvalsh(a), dtype)
     close((v * w[..., None, :]) @ v.conj().mT, a, dtype)
-    close(on_gpu(fnp.linalg.eigvalsh, a), np.linalg.eigvalsh(a), dtype)
+    close(on_gpu(jnp.linalg.eigvalsh, a), np.linalg.eigvalsh(a), dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -110,18 +110,18 @@ def test_orthogonal_factors(shape, dtype):
     identity = lambda q: close(q.conj().mT @ q, np.broadcast_to(
         np.eye(q.shape[-1]), (*q.shape[:-2], q.shape[-1], q.shape[-1])).astype(dtype), dtype)
     for mode in ("reduced", "complete"):
-        q, r = on_gpu(lambda a, mode=mode: fnp.linalg.qr(a, mode), a)
+        q, r = on_gpu(lambda a, mode=mode: jnp.linalg.qr(a, mode), a)
         close(q @ r, a, dtype)
         identity(q)
         np.testing.assert_array_equal(r, np.triu(r))
     k = min(shape[-2:])
     for whole in (False, True):
-        u, s, vh = on_gpu(lambda a, whole=whole: fnp.linalg.svd(a, whole), a)
+        u, s, vh = on_gpu(lambda a, whole=whole: jnp.linalg.svd(a, whole), a)
         assert u.shape == np.linalg.svd(a, whole)[0].shape
         close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], a, dtype)
         identity(u)
         identity(vh.mT)
-    close(on_gpu(lambda a: fnp.linalg.svd(a, compute_uv=False), a),
+    close(on_gpu(lambda a: jnp.linalg.svd(a, compute_uv=False), a),
           np.linalg.svd(a, compute_uv=False), dtype)
 
 
@@ -144,10 +144,10 @@ def test_matrices_without_factors():
     for x in (a, a[1]):
         np.testing.assert_allclose(on_gpu(lax.linalg.cholesky, x), on_cpu(lax.linalg.cholesky, x))
     a[2, 0, 3] = a[2, 3, 0] = np.nan
-    for fun in (fnp.linalg.eigvalsh, lambda a: fnp.linalg.svd(a, compute_uv=False)):
+    for fun in (jnp.linalg.eigvalsh, lambda a: jnp.linalg.svd(a, compute_uv=False)):
         out = on_gpu(fun, a)
         assert np.isnan(out[2]).all() and np.isfinite(out[:2]).all()
-    assert not np.isfinite(on_gpu(fnp.linalg.inv, np.zeros((3, 3)))).all()
+    assert not np.isfinite(on_gpu(jnp.linalg.inv, np.zeros((3, 3)))).all()
 
 
 CASES = [case for case in all_cases() if any(np.iscomplexobj(a) for a in case.args)
@@ -167,8 +167,8 @@ def test_derivatives_of_factors():
 
     def loss(a):
         factor = lax.linalg.cholesky(a)
-        values, vectors = fnp.linalg.eigh(a)
-        logs = fnp.linalg.slogdet(a)[1]
+        values, vectors = jnp.linalg.eigh(a)
+        logs = jnp.linalg.slogdet(a)[1]
         return factor.sum() + (vectors ** 2 * values[:, None]).sum() + logs.sum()
 
     close(on_gpu(ft.grad(loss), a), on_cpu(ft.grad(loss), a), "float64")
@@ -176,4 +176,4 @@ def test_derivatives_of_factors():
 
 def test_operations_by_themselves():
     z = ft.device_put(numbers(8, dtype="complex64"), "gpu")
-    close(np.asarray(fnp.fft.fft(z)), np.fft.fft(np.asarray(z)), "complex64")
+    close(np.asarray(jnp.fft.fft(z)), np.fft.fft(np.asarray(z)), "complex64")

@@ -262,10 +262,10 @@ def test_descriptions_and_files_that_are_wrong(on_libraries, libraries, tmp_path
 
 def test_jitted_functions(on_libraries, libraries):
     on_libraries(f"""
-        import functrans.numpy as fnp
+        import functrans.numpy as jnp
         files._candidates = lambda name: [{libraries!r}]
         z = ft.device_put(numbers(3, 8), "gpu")
-        spectrum = ft.jit(fnp.fft.fft)
+        spectrum = ft.jit(jnp.fft.fft)
         for _ in range(3):
             out = spectrum(z)
             assert out.device == z.device

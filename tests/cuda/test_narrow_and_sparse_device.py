@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import quantize
 from functrans.experimental import sparse
 
@@ -39,7 +39,7 @@ def test_sparse_products(dtype, skewed, width):
     m, full = matrix(900, 700, 20_000, skewed, "float64")
     m = ft.device_put(m.astype(dtype))
     x, y = (rng.normal(size=(n, *width)) for n in (700, 900))
-    a, b = (fnp.asarray(v).astype(dtype) for v in (x, y))
+    a, b = (jnp.asarray(v).astype(dtype) for v in (x, y))
     tol = {"float64": 1e-11, "bfloat16": 0.03}.get(dtype, 2e-5)
 
     def near(got, expected):
@@ -76,13 +76,13 @@ def test_products_with_weights_of_8_bits(dtype, rows):
 def test_complex32_as_numpy():
     parts = rng.normal(size=(2, 2, 48, 64)).astype(np.float16).astype(np.float32)
     z, w = (p[0] + 1j * p[1] for p in (parts[:, 0], parts[:, 1]))
-    a, b = (fnp.asarray(v).astype(fnp.complex32) for v in (z, w))
+    a, b = (jnp.asarray(v).astype(jnp.complex32) for v in (z, w))
     np.testing.assert_array_equal(a.astype("complex64"), z)  # float16 has these numbers
     for f in (lambda a, b: a * b + a, lambda a, b: a / (b + 4), lambda a, b: a.conj() - 2 * b,
-              lambda a, b: fnp.exp(a / 4), lambda a, b: fnp.sqrt(a), lambda a, b: a @ b.T,
-              lambda a, b: a.sum(1), lambda a, b: fnp.fft.fft(a), lambda a, b: fnp.fft.ifft(a),
-              lambda a, b: a.real, lambda a, b: fnp.abs(a), lambda a, b: fnp.concatenate([a, b])):
+              lambda a, b: jnp.exp(a / 4), lambda a, b: jnp.sqrt(a), lambda a, b: a @ b.T,
+              lambda a, b: a.sum(1), lambda a, b: jnp.fft.fft(a), lambda a, b: jnp.fft.ifft(a),
+              lambda a, b: a.real, lambda a, b: jnp.abs(a), lambda a, b: jnp.concatenate([a, b])):
         got = ft.jit(f)(a, b)
-        expected = np.asarray(ft.jit(f)(*[fnp.asarray(v, "complex128") for v in (z, w)]))
+        expected = np.asarray(ft.jit(f)(*[jnp.asarray(v, "complex128") for v in (z, w)]))
         wide = np.asarray(got.astype("complex128"))
         assert np.abs(wide - expected).max() < 4e-3 * np.abs(expected).max(), f

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import _runtime as rt
 from functrans.core.errors import ArgumentError
 
@@ -23,7 +23,7 @@ def test_products_are_as_exact_as_was_asked_for():
     expected = x.astype("f8") @ y.astype("f8")
     errors = []
     for precision in ("default", "high", "highest"):
-        product = ft.jit(lambda x, y, p=precision: fnp.matmul(x, y, precision=p))
+        product = ft.jit(lambda x, y, p=precision: jnp.matmul(x, y, precision=p))
         found = np.asarray(product(put(x), put(y)))
         errors.append(np.abs(found - expected).max() / np.abs(expected).max())
     assert 1e-5 < errors[0] < 2e-3
@@ -56,7 +56,7 @@ def test_products_of_float8(dtype, shape, precision):
     x, y = (RNG.normal(size=s).astype("f4").astype(dtype) for s in ((m, k), (k, n)))
     expected = x.astype("f8") @ y.astype("f8")
     for left, right in ((x, y), (x.T.copy().T, y.T.copy().T)):
-        found = np.asarray(ft.jit(lambda x, y: fnp.matmul(
+        found = np.asarray(ft.jit(lambda x, y: jnp.matmul(
             x, y, preferred_element_type="float32", precision=precision))(put(left), put(right)))
         error = np.abs(found - expected).max() / np.abs(expected).max()
         assert error < (2e-3 if precision == "default" else 5e-4)
@@ -90,7 +90,7 @@ def test_scatters_that_have_no_atomic_operation(op):
 
 def test_a_step_with_donated_arguments_allocates_nothing():
     def step(w, m, x):
-        m = 0.9 * m + fnp.tanh(x)
+        m = 0.9 * m + jnp.tanh(x)
         return w - 0.1 * m, m
 
     w, m, x = (put(RNG.normal(size=(1000, 1000)).astype("f")) for _ in range(3))
@@ -121,7 +121,7 @@ def test_a_row_is_updated_in_place():
 
 
 def test_programs_run_where_their_arguments_are():
-    fun = ft.jit(lambda x, y: fnp.tanh(x @ y).sum(0))
+    fun = ft.jit(lambda x, y: jnp.tanh(x @ y).sum(0))
     x, y = RNG.normal(size=(64, 64)).astype("f"), RNG.normal(size=(64, 64)).astype("f")
     results = []
     for device in ft.devices("gpu"):
@@ -157,6 +157,6 @@ def test_arguments_on_several_gpus_are_refused():
 
 def test_zeros_have_signs():
     for dtype in ("float32", "float64", "float16", "bfloat16"):
-        x = put(fnp.asarray([0.0, -0.0, 2.0], dtype))
+        x = put(jnp.asarray([0.0, -0.0, 2.0], dtype))
         found = np.asarray(ft.jit(lambda x: -x)(x)).astype("f4")
         np.testing.assert_array_equal(np.signbit(found), [True, False, True])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 
 pytestmark = pytest.mark.gpu
@@ -22,7 +22,7 @@ def gpus():
 
 
 def loss(w, x):
-    return (ft.nn.softmax(fnp.tanh(x @ w)) ** 2).sum()
+    return (ft.nn.softmax(jnp.tanh(x @ w)) ** 2).sum()
 
 
 def test_copies_between_any_two():
@@ -46,7 +46,7 @@ def test_a_program_is_the_same_on_each():
 
 
 def test_results_of_one_are_arguments_on_another():
-    step = ft.jit(lambda x: fnp.sin(x) * 1.5 + x[::-1])
+    step = ft.jit(lambda x: jnp.sin(x) * 1.5 + x[::-1])
     x = expected = X
     for gpu in gpus() * 4:
         x = step(ft.device_put(x, gpu))
@@ -58,17 +58,17 @@ def test_arguments_on_two_are_an_error():
     for a, b in product(gpus(), gpus()):
         x, y = ft.device_put(X, a), ft.device_put(X, b)
         if a == b:
-            np.testing.assert_array_equal(ft.jit(fnp.add)(x, y), X + X)
+            np.testing.assert_array_equal(ft.jit(jnp.add)(x, y), X + X)
             continue
         with pytest.raises(ArgumentError, match="device_put"):
-            ft.jit(fnp.add)(x, y)
+            ft.jit(jnp.add)(x, y)
 
 
 def test_the_default_device_of_a_scope():
     for gpu in gpus():
         with ft.config.default_device(gpu):
             bits = ft.random.bits(ft.random.key(3), (1000,))
-            assert fnp.zeros(3).device == bits.device == gpu
+            assert jnp.zeros(3).device == bits.device == gpu
         with ft.config.default_device("cpu"):
             np.testing.assert_array_equal(bits, ft.random.bits(ft.random.key(3), (1000,)))
 
@@ -86,14 +86,14 @@ def test_memory_is_counted_where_it_is():
 def test_sharing_keeps_the_gpu():
     for gpu in gpus():
         x = ft.device_put(X, gpu)
-        y = fnp.from_dlpack(x)
+        y = jnp.from_dlpack(x)
         assert y.device == gpu
         np.testing.assert_array_equal(y, X)
 
 
 def test_sorts_and_factors_on_each():
     a = W.T @ W + 64 * np.eye(64, dtype="f4")
-    f = ft.jit(lambda a, x: (fnp.sort(x, 0), fnp.linalg.cholesky(a), fnp.fft.fft(x[0]).real))
+    f = ft.jit(lambda a, x: (jnp.sort(x, 0), jnp.linalg.cholesky(a), jnp.fft.fft(x[0]).real))
     for gpu in gpus():
         ordered, factor, transformed = f(ft.device_put(a, gpu), ft.device_put(X, gpu))
         np.testing.assert_array_equal(ordered, np.sort(X, 0))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lax.linalg import cholesky, lu, triangular_solve
 from functrans.scipy.linalg import cho_solve
 
 pytestmark = pytest.mark.gpu
 
-la = fnp.linalg
+la = jnp.linalg
 SIZES = [1, 2, 3, 7, 8, 16, 31, 32, 33, 64, 65, 100]
 STACKS = [(), (1,), (5,), (2, 131)]
 EPSILON = {"float32": 2e-5, "float64": 1e-12}
@@ -96,11 +96,11 @@ def test_the_likelihood_of_a_process(condition):
     x, noise = rng.normal(size=(600, 2)), 600 / condition
 
     def likelihood(p, x, y):
-        distance = fnp.sum((x[:, None] - x[None]) ** 2, -1)
-        kernel = fnp.exp(p[1] - 0.5 * distance * fnp.exp(-2 * p[0]))
-        factor = la.cholesky(kernel + fnp.exp(p[2]) * fnp.eye(len(x), dtype=x.dtype))
+        distance = jnp.sum((x[:, None] - x[None]) ** 2, -1)
+        kernel = jnp.exp(p[1] - 0.5 * distance * jnp.exp(-2 * p[0]))
+        factor = la.cholesky(kernel + jnp.exp(p[2]) * jnp.eye(len(x), dtype=x.dtype))
         alpha = cho_solve((factor, True), y)
-        return 0.5 * y @ alpha + fnp.sum(fnp.log(fnp.diagonal(factor)))
+        return 0.5 * y @ alpha + jnp.sum(jnp.log(jnp.diagonal(factor)))
 
     args = np.array([0.0, 0.0, np.log(noise)]), x, np.sin(x[:, 0]) + noise * rng.normal(size=600)
     with ft.config.default_device("cpu"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 pytestmark = pytest.mark.gpu
@@ -18,7 +18,7 @@ ANGLES = np.concatenate([
 
 def lane(x):
     """A loop, so that a lane is a thread."""
-    return lax.fori_loop(0, 1, lambda _, s: (fnp.sin(x), fnp.cos(x)), (x, x))
+    return lax.fori_loop(0, 1, lambda _, s: (jnp.sin(x), jnp.cos(x)), (x, x))
 
 
 def test_sine_and_cosine():
@@ -38,7 +38,7 @@ def test_no_number_of_infinities():
 
 def quotients(x, y):
     """By a divisor that stays the same in a loop."""
-    return lax.fori_loop(0, 2, lambda k, s: s[::-1] / y, fnp.stack([x, x * y]))[0]
+    return lax.fori_loop(0, 2, lambda k, s: s[::-1] / y, jnp.stack([x, x * y]))[0]
 
 
 def test_quotients_by_what_stays_the_same():

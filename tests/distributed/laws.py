@@ -9,7 +9,7 @@ import numpy as np
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.communicator import acting_as
 from functrans.distributed.engines import engine_for
 from functrans.errors import BackendError
@@ -43,7 +43,7 @@ def collectives(mesh, n):
             k = group.index
             for dtype in DTYPES:
                 for size in (1, 5, 3000):
-                    x = rng.integers(0, 2, (n, n, size)).astype(np.dtype(fnp.dtype(dtype)))
+                    x = rng.integers(0, 2, (n, n, size)).astype(np.dtype(jnp.dtype(dtype)))
                     everything(group, k, x)
             group.barrier()
             return True
@@ -89,9 +89,9 @@ def steps(mesh, n):
         swapped = lax.all_to_all(x, "x", 1, 0, tiled=True).reshape(x.shape)
         looped = lax.fori_loop(0, 3, lambda i, c: lax.ppermute(
             c, "x", [(k, (k + 1) % n) for k in range(n)]) + x, x)
-        return fnp.stack([total, largest, everyone, swapped, looped])
+        return jnp.stack([total, largest, everyone, swapped, looped])
 
-    x = fnp.asarray(np.random.default_rng(0).integers(-3, 4, (n, 2, 4 * n))).astype("float32")
+    x = jnp.asarray(np.random.default_rng(0).integers(-3, 4, (n, 2, 4 * n))).astype("float32")
     f = ft.jit(ft.shard_map(lambda v: everything(v[0])[None], mesh, P("x"), P("x")))
     for _ in range(2):
         same(f(x), ft.vmap(everything, axis_name="x")(x))
@@ -110,7 +110,7 @@ def programs(mesh, n):
     ws = ft.device_put(w, NamedSharding(mesh, P(None, "x")))
 
     def loss(w, x):
-        return (fnp.tanh(x @ w) ** 2).sum()
+        return (jnp.tanh(x @ w) ** 2).sum()
 
     step = ft.jit(lambda w, x: (loss(w, x), w - 0.1 * ft.grad(loss)(w, x)))
     value, new = step(ws, xs)
@@ -147,7 +147,7 @@ def placement(mesh, n):
     rank = ft.process_index()
     assert ft.distributed.broadcast_bytes(b"id of %d" % rank, n - 1) == b"id of %d" % (n - 1)
     alone = ft.device_put(np.ones(3), ft.local_devices()[0])
-    np.testing.assert_array_equal(np.asarray(ft.jit(fnp.sin)(alone)), np.sin(np.ones(3)))
+    np.testing.assert_array_equal(np.asarray(ft.jit(jnp.sin)(alone)), np.sin(np.ones(3)))
     assert alone.device.process_index == rank
     whole = ft.jit(lambda v: v, out_shardings=NamedSharding(mesh, P()))(y)
     np.testing.assert_array_equal(np.asarray(whole), x)
@@ -174,7 +174,7 @@ def checkpoint(mesh):
     x = np.arange(24.0).reshape(6, 4)
     return {"rows": ft.device_put(x[:4], NamedSharding(mesh, P("x"))),
             "columns": ft.device_put(x, NamedSharding(mesh, P(None, "x"))),
-            "whole": ft.device_put(x[0], NamedSharding(mesh, P())), "step": fnp.int32(7)}
+            "whole": ft.device_put(x[0], NamedSharding(mesh, P())), "step": jnp.int32(7)}
 
 
 def main():

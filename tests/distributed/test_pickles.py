@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.primitive import Primitive
 from functrans.sharding import NamedSharding, P
 from tests.distributed.launch import ROOT, environment
@@ -20,7 +20,7 @@ W = np.linspace(0, 1, 4, dtype=np.float32)
 
 
 def loss(w, x):
-    return (fnp.tanh(x @ w) ** 2).sum()
+    return (jnp.tanh(x @ w) ** 2).sum()
 
 
 @ft.jit
@@ -28,7 +28,7 @@ def decorated(w, x):
     return loss(w, x) + 1
 
 
-SCALE = fnp.asarray(np.float32(3))
+SCALE = jnp.asarray(np.float32(3))
 FUNCTIONS = {
     "plain": loss,
     "decorated": decorated,
@@ -42,7 +42,7 @@ FUNCTIONS = {
     "checkpoint": ft.grad(ft.checkpoint(loss)),
     "norms": ft.jit(ft.per_sample.norms(lambda w, x: loss(w, x[None]))),
     "scan": ft.jit(lambda w, x: ft.lax.scan(lambda c, r: (c * r.sum(), c), w, x)),
-    "partial": ft.tree_util.Partial(fnp.dot, X),
+    "partial": ft.tree_util.Partial(jnp.dot, X),
     "linear": ft.linearize(loss, W, X)[1],
 }
 
@@ -94,7 +94,7 @@ def test_exported_programs():
 
 
 def test_arrays_and_shardings():
-    for x in (fnp.asarray(X), fnp.asarray(X).astype("bfloat16"), ft.random.key(3),
+    for x in (jnp.asarray(X), jnp.asarray(X).astype("bfloat16"), ft.random.key(3),
               ft.device_put(X[:2], NamedSharding(mesh_of(2), P("a")))):
         y = pickle.loads(pickle.dumps(x))
         assert y.dtype == x.dtype

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import BackendError, ExportError
 from functrans.lowering import backend as registry
 
@@ -56,18 +56,18 @@ def test_the_session_on_the_page():
 
 def model(x):
     """A loop, a branch, sorting, products, an update, literals and a result that is an argument."""
-    last, sums = ft.lax.scan(lambda c, r: (fnp.tanh(c + r), c.sum()), x[0], x)
-    picked = ft.lax.cond(x.max() > 0, fnp.sin, fnp.exp, last)
-    return {"sums": sums, "picked": -picked * 2}, x.at[2].set(7.0), fnp.sort(x, axis=0), x.T @ x, x
+    last, sums = ft.lax.scan(lambda c, r: (jnp.tanh(c + r), c.sum()), x[0], x)
+    picked = ft.lax.cond(x.max() > 0, jnp.sin, jnp.exp, last)
+    return {"sums": sums, "picked": -picked * 2}, x.at[2].set(7.0), jnp.sort(x, axis=0), x.T @ x, x
 
 
 @pytest.mark.parametrize("f", [
     model,
-    ft.grad(lambda x: fnp.tanh(x @ x.T).sum()),
+    ft.grad(lambda x: jnp.tanh(x @ x.T).sum()),
     ft.vmap(lambda row: ft.nn.softmax(row)),
     lambda x: ft.random.normal(ft.random.key(3), x.shape) + x,
-    lambda x: fnp.linalg.svd(x)[1],
-    lambda x: (fnp.asarray(x, ft.dtypes.bfloat16) * 3, x.astype(np.int32) + 1, x > 0),
+    lambda x: jnp.linalg.svd(x)[1],
+    lambda x: (jnp.asarray(x, ft.dtypes.bfloat16) * 3, x.astype(np.int32) + 1, x > 0),
     lambda x: (),
 ])
 def test_it_computes_what_the_default_does(f):
@@ -82,7 +82,7 @@ def test_it_computes_what_the_default_does(f):
 
 def test_named_sizes_and_what_it_refuses():
     rows = ft.ShapeDtypeStruct((ft.dim("B", min=1), 4), "float32")
-    compiled = ft.lower(lambda x: fnp.exp(x) / x.shape[0], rows, target="numpy_source").compile()
+    compiled = ft.lower(lambda x: jnp.exp(x) / x.shape[0], rows, target="numpy_source").compile()
     for n in (3, 6):
         np.testing.assert_allclose(compiled(X[:n]), np.exp(X[:n]) / n, rtol=1e-6)
 
@@ -115,7 +115,7 @@ def test_profile_times_its_lines():
 
     def f(x):
         waited = ft.pure_callback(lambda a: (__import__("time").sleep(0.01), a)[1], slow, x.sum())
-        return fnp.sin(x) + waited
+        return jnp.sin(x) + waited
 
     with ft.config.use_backend("numpy_source"):
         profiled = ft.profile(f, X)

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import config
 from functrans.core.errors import FunctransError, LeakedTracerError, ShapeError
 from tests.errors.expect import caught, internal_frames
 
-BAD = fnp.ones((5, 6))
+BAD = jnp.ones((5, 6))
 
 
 class MyError(Exception):
@@ -64,8 +64,8 @@ CALLS: dict[str, Callable[[Callable[..., Any], Any], Any]] = {
     "map": lambda f, a: lax.map(f, a),
     "associative_scan": lambda f, a: lax.associative_scan(lambda p, q: f(p), a),
     "tree.map": lambda f, a: ft.tree.map(f, [a]),
-    "vectorize": lambda f, a: fnp.vectorize(f)(a),
-    "apply_along_axis": lambda f, a: fnp.apply_along_axis(f, 0, a),
+    "vectorize": lambda f, a: jnp.vectorize(f)(a),
+    "apply_along_axis": lambda f, a: jnp.apply_along_axis(f, 0, a),
     "np.apply_along_axis": lambda f, a: np.apply_along_axis(f, 0, a),
     "at.apply": lambda f, a: a.at[0].apply(f),
     "nested": lambda f, a: ft.jit(ft.vmap(ft.grad(ft.checkpoint(f))))(a),
@@ -82,7 +82,7 @@ def custom(f: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_of_the_user_passes_unchanged_without_our_frames(name: str) -> None:
     with pytest.raises(MyError) as info:
-        CALLS[name](fails, fnp.ones((4, 3)))
+        CALLS[name](fails, jnp.ones((4, 3)))
     assert str(info.value) == "mine"
     assert not internal_frames(info.value.__traceback__)
     assert traceback.extract_tb(info.value.__traceback__)[-1].name == "fails"
@@ -91,19 +91,19 @@ def test_an_error_of_the_user_passes_unchanged_without_our_frames(name: str) -> 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_of_ours_ends_at_the_line_of_the_user(name: str) -> None:
     with pytest.raises((ShapeError, TypeError)) as info:
-        CALLS[name](misfit, fnp.ones((4, 3)))
+        CALLS[name](misfit, jnp.ones((4, 3)))
     assert not internal_frames(info.value.__traceback__)
     if name != "hvp":  # whose tangent may be the first to be refused
         assert f"{__file__}:{misfit.__code__.co_firstlineno + 1}, in misfit" in str(info.value)
 
 
 @pytest.mark.parametrize("call", [
-    lambda: BAD + fnp.ones((3, 4)), lambda: BAD @ BAD, lambda: BAD[7], lambda: BAD.sum(axis=9),
-    lambda: BAD.at[9, 9, 9].set(1), lambda: fnp.concatenate([]), lambda: fnp.fft.fft(BAD, axis=7),
-    lambda: fnp.linalg.inv(BAD), lambda: np.sum(BAD, axis=5), lambda: np.sin(BAD, out=BAD),
-    lambda: lax.sin(fnp.arange(3)), lambda: ft.random.uniform(0), lambda: ft.nn.softmax("a"),
-    lambda: ft.tree.map(fnp.add, [1], [1, 2]), lambda: ft.vjp(fnp.sin, 1.0)[1](BAD),
-    lambda: fnp.einsum("ij,jk", BAD, BAD), lambda: ft.jit(fnp.sin, static_argnums=9)(1.0),
+    lambda: BAD + jnp.ones((3, 4)), lambda: BAD @ BAD, lambda: BAD[7], lambda: BAD.sum(axis=9),
+    lambda: BAD.at[9, 9, 9].set(1), lambda: jnp.concatenate([]), lambda: jnp.fft.fft(BAD, axis=7),
+    lambda: jnp.linalg.inv(BAD), lambda: np.sum(BAD, axis=5), lambda: np.sin(BAD, out=BAD),
+    lambda: lax.sin(jnp.arange(3)), lambda: ft.random.uniform(0), lambda: ft.nn.softmax("a"),
+    lambda: ft.tree.map(jnp.add, [1], [1, 2]), lambda: ft.vjp(jnp.sin, 1.0)[1](BAD),
+    lambda: jnp.einsum("ij,jk", BAD, BAD), lambda: ft.jit(jnp.sin, static_argnums=9)(1.0),
 ], ids=itertools.count())
 def test_eager_errors_show_the_call_alone(call: Callable[[], Any]) -> None:
     with pytest.raises(Exception) as info:
@@ -125,13 +125,13 @@ def test_the_cause_of_a_users_error_stays() -> None:
 
 def test_our_frames_are_shown_for_debugging() -> None:
     with config.debug_internal_frames(), pytest.raises(ShapeError) as info:
-        ft.jit(misfit)(fnp.ones((4, 3)))
+        ft.jit(misfit)(jnp.ones((4, 3)))
     assert len(internal_frames(info.value.__traceback__)) > 3
 
 
 PROGRAM = """
-    import functrans as ft, functrans.numpy as fnp
-    ft.jit(lambda a: a @ fnp.ones((7, 7)))(fnp.ones(3))
+    import functrans as ft, functrans.numpy as jnp
+    ft.jit(lambda a: a @ jnp.ones((7, 7)))(jnp.ones(3))
 """
 
 
@@ -146,7 +146,7 @@ def test_the_debug_variable(value: str, shown: bool) -> None:
 
 def test_code_without_a_file() -> None:
     """As typed at a prompt, or run by exec."""
-    scope: dict[str, Any] = {"a": fnp.ones((3, 4)), "BAD": BAD}
+    scope: dict[str, Any] = {"a": jnp.ones((3, 4)), "BAD": BAD}
     with pytest.raises(ShapeError) as info:
         exec(compile("def f():\n    return a + BAD\nf()", "<input>", "exec"), scope)
     assert "Where: <input>:2, in f" in str(info.value)
@@ -157,22 +157,22 @@ def test_cells_of_a_notebook() -> None:
     name, code = "/tmp/ipykernel_1/42.py", "z = 1\na + BAD\n"
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
     with pytest.raises(ShapeError) as info:
-        exec(compile(code, name, "exec"), {"a": fnp.ones((3, 4)), "BAD": BAD})
+        exec(compile(code, name, "exec"), {"a": jnp.ones((3, 4)), "BAD": BAD})
     assert "Where: cell:2, in <module>\n    a + BAD" in str(info.value)
 
 
 def test_examples_in_docstrings() -> None:
-    source = ">>> import functrans.numpy as fnp\n>>> fnp.ones(3) + fnp.ones(4)\n"
+    source = ">>> import functrans.numpy as jnp\n>>> jnp.ones(3) + jnp.ones(4)\n"
     test = doctest.DocTestParser().get_doctest(source, {}, "sample", None, None)
     output: list[str] = []
     doctest.DocTestRunner(verbose=False).run(test, out=output.append)
-    assert "fnp.ones(3) + fnp.ones(4)" in "".join(output).split("Where: <doctest sample[1]>:1")[1]
+    assert "jnp.ones(3) + jnp.ones(4)" in "".join(output).split("Where: <doctest sample[1]>:1")[1]
 
 
 def test_callables_without_code_of_their_own() -> None:
-    partial = functools.partial(fnp.matmul, BAD)
-    caught(lambda: ft.jit(partial)(fnp.ones((3, 4))), ShapeError, "(5, 6)")
-    caught(lambda: ft.vmap(ft.jit(fnp.matmul))(BAD, fnp.ones((5, 4))), ShapeError, "(6,)", "(4,)")
+    partial = functools.partial(jnp.matmul, BAD)
+    caught(lambda: ft.jit(partial)(jnp.ones((3, 4))), ShapeError, "(5, 6)")
+    caught(lambda: ft.vmap(ft.jit(jnp.matmul))(BAD, jnp.ones((5, 4))), ShapeError, "(6,)", "(4,)")
     caught(lambda: list(map(partial, [BAD])), ShapeError)
 
 
@@ -181,7 +181,7 @@ def test_errors_in_threads_name_the_line_in_the_thread() -> None:
 
     def work() -> None:
         try:
-            misfit(fnp.ones(3))
+            misfit(jnp.ones(3))
         except FunctransError as error:
             from_thread.append(error)
 

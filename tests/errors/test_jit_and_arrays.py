@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
 from functrans.core.errors import (
@@ -35,7 +35,7 @@ from functrans.core.primitive import Primitive
 from tests.errors.expect import caught
 
 Case = tuple[str, type, Callable[[], Any], list[str]]
-x, ints, m = fnp.arange(3.0), fnp.arange(3), fnp.ones((3, 4))
+x, ints, m = jnp.arange(3.0), jnp.arange(3), jnp.ones((3, 4))
 Spec = ft.ShapeDtypeStruct
 
 
@@ -91,7 +91,7 @@ STATIC: list[Case] = [
      ["keyword argument a at ['w'] is 's'"]),
     ("text returned", NonArrayError, lambda: ft.jit(lambda a: {"k": "s"})(x),
      ["returned 's', of type str, at ['k']"]),
-    ("compiled", ArgumentError, lambda: ft.jit(fnp.sin).lower(x).compile()(m),
+    ("compiled", ArgumentError, lambda: ft.jit(jnp.sin).lower(x).compile()(m),
      ["compiled for a f32[3]", "f32[3,4]"]),
 ]
 
@@ -120,7 +120,7 @@ LOOPS: list[Case] = [
      ["i32[3]", "f32[3]"]),
     ("cond structure", BranchTypeError,
      lambda: lax.cond(True, lambda a: {"a": a}, lambda a: {"b": a}, x), ["'a'", "'b'"]),
-    ("cond predicate", ShapeError, lambda: lax.cond(x, fnp.sin, fnp.cos, x),
+    ("cond predicate", ShapeError, lambda: lax.cond(x, jnp.sin, jnp.cos, x),
      ["predicate is f32[3]", "functrans.numpy.where"]),
     ("switch of nothing", ArgumentError, lambda: lax.switch(1, [], x), ["no branches"]),
 ]
@@ -155,8 +155,8 @@ def pull(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
 
 
 RULES: list[tuple[str, Callable[[], Any], list[str]]] = [
-    ("no rule", lambda: ft.custom_jvp(fnp.sin)(x), ["sin has no rule", "defjvp"]),
-    ("no rules", lambda: ft.grad(ft.custom_vjp(fnp.sin))(1.0), ["sin has no rules", "defvjp"]),
+    ("no rule", lambda: ft.custom_jvp(jnp.sin)(x), ["sin has no rule", "defjvp"]),
+    ("no rules", lambda: ft.grad(ft.custom_vjp(jnp.sin))(1.0), ["sin has no rules", "defvjp"]),
     ("jvp count", lambda: push(lambda p, t: None), ["NoneType, not a pair"]),
     ("jvp structure", lambda: push(lambda p, t: (p[0], (t[0],))),
      ["another structure than its output", "tuple of 1"]),
@@ -187,20 +187,20 @@ ARRAYS: list[Case] = [
     ("axis of text", ArgumentError, lambda: x.sum(axis="rows"), ["must be an int, got 'rows'"]),
     ("axis nan", ArgumentError, lambda: x.sum(axis=float("nan")), ["got nan"]),
     ("dtype", DTypeError, lambda: x.astype("flaot32"), ["'flaot32'"]),
-    ("dtype object", DTypeError, lambda: fnp.asarray(np.array([None])), ["object"]),
-    ("ragged", ArgumentError, lambda: fnp.array([[1, 2], [3]]), ["inhomogeneous", "one shape"]),
-    ("in itself", ArgumentError, lambda: fnp.array(CYCLE), ["64 deep", "contain itself"]),
-    ("generator", NonArrayError, lambda: fnp.array(i for i in range(3)), ["list(x)"]),
-    ("text in a list", NonArrayError, lambda: fnp.array([1, [2.0, "a"]][1]), ["of type str"]),
-    ("list", NonArrayError, lambda: fnp.sin([1.0]), ["sin", "a list", "asarray"]),
-    ("None", NonArrayError, lambda: fnp.sin(None), ["sin", "None"]),
-    ("negative size", ArgumentError, lambda: fnp.zeros((2, -3)), ["-3 is negative"]),
+    ("dtype object", DTypeError, lambda: jnp.asarray(np.array([None])), ["object"]),
+    ("ragged", ArgumentError, lambda: jnp.array([[1, 2], [3]]), ["inhomogeneous", "one shape"]),
+    ("in itself", ArgumentError, lambda: jnp.array(CYCLE), ["64 deep", "contain itself"]),
+    ("generator", NonArrayError, lambda: jnp.array(i for i in range(3)), ["list(x)"]),
+    ("text in a list", NonArrayError, lambda: jnp.array([1, [2.0, "a"]][1]), ["of type str"]),
+    ("list", NonArrayError, lambda: jnp.sin([1.0]), ["sin", "a list", "asarray"]),
+    ("None", NonArrayError, lambda: jnp.sin(None), ["sin", "None"]),
+    ("negative size", ArgumentError, lambda: jnp.zeros((2, -3)), ["-3 is negative"]),
     ("negative sample", ArgumentError, lambda: ft.random.normal(ft.random.key(0), (-2,)),
      ["ft.random.normal", "-2 is negative"]),
     ("seed as key", KeyTypeError, lambda: ft.random.normal(3, (2,)), ["ft.random.key(0)"]),
     ("index out of range", IndexingError, lambda: x[10], ["10", "axis 0 of size 3"]),
     ("too many indices", IndexingError, lambda: x[0, 0], ["2 axes", "(3,)"]),
-    ("empty maximum", ArgumentError, lambda: fnp.max(fnp.zeros(0)), ["no elements", "initial="]),
+    ("empty maximum", ArgumentError, lambda: jnp.max(jnp.zeros(0)), ["no elements", "initial="]),
     ("callback shape", CallbackError, lambda: host(lambda a: np.ones(4, "f4")),
      ["float32 of shape (4,)", "float32 of shape (3,)"]),
     ("callback dtype", CallbackError, lambda: host(lambda a: np.ones(3, "c8")), ["complex64"]),
@@ -214,29 +214,29 @@ ARRAYS: list[Case] = [
 ]
 NUMBERS: list[tuple[str, Callable[[], Any], list[str]]] = [
     ("beside int32", lambda: ints + 2**40, ["1099511627776", "int32", "np.int64(1099511627776)"]),
-    ("alone", lambda: fnp.array(2**40), ["int32", 'default_dtypes(int_dtype="int64")']),
-    ("in a list", lambda: fnp.array([1, 2**40]), ["int32"]),
-    ("beyond 64 bits", lambda: fnp.array([2**100]), ["1267650600228229401496703205376"]),
-    ("beyond text", lambda: fnp.array(10**5000), ["a very large int"]),
-    ("uint8", lambda: fnp.array([1], dtype="uint8") + 300, ["300", "uint8, which holds 0 to 255"]),
-    ("negative", lambda: fnp.array([1], dtype="uint8") - -1, ["-1", "uint8"]),
+    ("alone", lambda: jnp.array(2**40), ["int32", 'default_dtypes(int_dtype="int64")']),
+    ("in a list", lambda: jnp.array([1, 2**40]), ["int32"]),
+    ("beyond 64 bits", lambda: jnp.array([2**100]), ["1267650600228229401496703205376"]),
+    ("beyond text", lambda: jnp.array(10**5000), ["a very large int"]),
+    ("uint8", lambda: jnp.array([1], dtype="uint8") + 300, ["300", "uint8, which holds 0 to 255"]),
+    ("negative", lambda: jnp.array([1], dtype="uint8") - -1, ["-1", "uint8"]),
     ("jit", lambda: ft.jit(lambda a: a + 2**40)(ints), ["int32"]),
     ("argument of jit", lambda: ft.jit(lambda a: a)(2**40), ["int32"]),
     ("vmap", lambda: ft.vmap(lambda a: a * 2**40)(ints), ["int32"]),
-    ("where", lambda: fnp.where(ints > 1, ints, 2**40), ["int32"]),
+    ("where", lambda: jnp.where(ints > 1, ints, 2**40), ["int32"]),
     ("at", lambda: ints.at[0].set(2**40), ["int32"]),
-    ("full", lambda: fnp.full((2,), 2**40), ["int32"]),
-    ("arange", lambda: fnp.arange(2**40, 2**40 + 3), ["int32"]),
-    ("arange in jit", lambda: ft.jit(lambda: fnp.arange(2**40, 2**40 + 3))(), ["int32"]),
+    ("full", lambda: jnp.full((2,), 2**40), ["int32"]),
+    ("arange", lambda: jnp.arange(2**40, 2**40 + 3), ["int32"]),
+    ("arange in jit", lambda: ft.jit(lambda: jnp.arange(2**40, 2**40 + 3))(), ["int32"]),
     ("beside floats", lambda: x + 10**400, ["401 digits", "float32"]),
 ]
 MEMORY: list[tuple[str, Callable[[], Any], list[str]]] = [
-    ("zeros", lambda: fnp.zeros((2**20, 2**20, 2**10)), ["4.00 PiB", "(1048576, 1048576, 1024)"]),
-    ("broadcast", lambda: fnp.ones((2**22, 1)) + fnp.ones((1, 2**22)),
+    ("zeros", lambda: jnp.zeros((2**20, 2**20, 2**10)), ["4.00 PiB", "(1048576, 1048576, 1024)"]),
+    ("broadcast", lambda: jnp.ones((2**22, 1)) + jnp.ones((1, 2**22)),
      ["70368744177664 bytes", "(4194304, 4194304)", "chunk_size"]),
-    ("product", lambda: fnp.ones((2**22, 1)) @ fnp.ones((1, 2**22)), ["70368744177664 bytes"]),
-    ("outer", lambda: fnp.outer(fnp.ones(2**22), fnp.ones(2**22)), ["70368744177664 bytes"]),
-    ("jit", lambda: ft.jit(lambda a: a[:, None] + a[None, :])(fnp.ones(2**22)), ["64.0 TiB"]),
+    ("product", lambda: jnp.ones((2**22, 1)) @ jnp.ones((1, 2**22)), ["70368744177664 bytes"]),
+    ("outer", lambda: jnp.outer(jnp.ones(2**22), jnp.ones(2**22)), ["70368744177664 bytes"]),
+    ("jit", lambda: ft.jit(lambda a: a[:, None] + a[None, :])(jnp.ones(2**22)), ["64.0 TiB"]),
     ("samples", lambda: ft.random.normal(ft.random.key(0), (2**44,)), ["128. TiB"]),
 ]
 CYCLE: list[Any] = []
@@ -278,11 +278,11 @@ def test_a_primitive_without_a_rule_is_refused_when_its_class_is_made() -> None:
 
 
 def test_check_jaxpr() -> None:
-    closed = ft.make_jaxpr(lambda a: fnp.cos(fnp.sin(a)))(x)
+    closed = ft.make_jaxpr(lambda a: jnp.cos(jnp.sin(a)))(x)
     jaxpr = closed.jaxpr
     first, second = jaxpr.eqns
     caught(lambda: check_jaxpr(3), JaxprError, "takes a jaxpr, got 3")  # type: ignore[arg-type]
-    made = ft.make_jaxpr(fnp.sin)(m).jaxpr.eqns[0].outvars
+    made = ft.make_jaxpr(jnp.sin)(m).jaxpr.eqns[0].outvars
     broken = {
         "reads a variable": (second,), "defined twice": (first, first, second),
         "gives f32[3], the equation says f32[3,4]": (

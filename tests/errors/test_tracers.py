@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import (
     ArgumentError,
@@ -19,7 +19,7 @@ from functrans.core.errors import (
 )
 from tests.errors.expect import caught
 
-x = fnp.arange(3.0)
+x = jnp.arange(3.0)
 ASKED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "if": (lambda a: 1.0 if a > 0 else a,
            ["bool()", "functrans.numpy.where", "functrans.lax.cond"]),
@@ -72,11 +72,11 @@ def test_an_array_as_a_condition_under_grad() -> None:
 
 def test_sizes_that_depend_on_values() -> None:
     caught(lambda: ft.jit(lambda a: a[a > 0])(x), ConcretizationError, "boolean index", "where")
-    caught(lambda: ft.jit(lambda n: fnp.zeros(n))(3), ConcretizationError, "zeros", "shape")
-    caught(lambda: ft.jit(lambda n: fnp.arange(n))(3), ConcretizationError, "arange", "static")
+    caught(lambda: ft.jit(lambda n: jnp.zeros(n))(3), ConcretizationError, "zeros", "shape")
+    caught(lambda: ft.jit(lambda n: jnp.arange(n))(3), ConcretizationError, "arange", "static")
     caught(lambda: ft.jit(lambda a, i: a[:i])(x, 1), ConcretizationError, "dynamic_slice_in_dim")
-    caught(lambda: ft.jit(fnp.nonzero)(x), ConcretizationError, "size=n")
-    caught(lambda: ft.jit(fnp.unique)(x), ConcretizationError, "size=n")
+    caught(lambda: ft.jit(jnp.nonzero)(x), ConcretizationError, "size=n")
+    caught(lambda: ft.jit(jnp.unique)(x), ConcretizationError, "size=n")
 
 
 def test_iteration_and_length_of_a_scalar() -> None:
@@ -89,7 +89,7 @@ def test_numpy_functions_that_are_not_covered_are_named() -> None:
     caught(lambda: ft.jit(lambda a: np.busday_count(a, a))(x), NotCoveredError, "np.busday_count",
            "functrans.pure_callback")
     caught(lambda: np.add.at(x, 0, 1), ImmutableArrayError, "np.add.at", "x.at[index].add(y)")
-    caught(lambda: np.sum(x, out=fnp.zeros(())), ArgumentError, "np.sum with out=")
+    caught(lambda: np.sum(x, out=jnp.zeros(())), ArgumentError, "np.sum with out=")
 
 
 KEPT: list[Any] = []
@@ -104,7 +104,7 @@ def keep(a: Any) -> Any:
 MAKERS: dict[str, tuple[Callable[[], Any], str]] = {
     "jit": (lambda: ft.jit(keep)(x), "staging of keep"),
     "make_jaxpr": (lambda: ft.make_jaxpr(keep)(x), "staging of keep"),
-    "scan": (lambda: lax.scan(lambda c, a: (c, keep(a)), 0.0, fnp.ones((2, 3))), "staging"),
+    "scan": (lambda: lax.scan(lambda c, a: (c, keep(a)), 0.0, jnp.ones((2, 3))), "staging"),
     "cond": (lambda: lax.cond(True, keep, keep, x), "staging of keep"),
     "grad": (lambda: ft.grad(keep)(x), "grad"),
     "jvp": (lambda: ft.jvp(keep, (x,), (x,)), "jvp"),
@@ -113,7 +113,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 USES: dict[str, Callable[[Any], Any]] = {
     "+": lambda a: a + 1,
-    "sin": lambda a: fnp.sin(a),
+    "sin": lambda a: jnp.sin(a),
     "np.sin": lambda a: np.sin(a),
     "method": lambda a: a.astype("float64"),
     "bool": lambda a: bool(a),

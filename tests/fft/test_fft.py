@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.test_util import check_grads
 
@@ -30,7 +30,7 @@ def test_one_axis(name, norm):
     for n in (None, 3, 4, 8, 1):
         for axis in (-1, 0):
             x = operand(name, (5, 6))
-            assert_same(getattr(fnp.fft, name)(x, n, axis, norm),
+            assert_same(getattr(jnp.fft, name)(x, n, axis, norm),
                         getattr(np.fft, name)(x, n, axis, norm))
 
 
@@ -43,7 +43,7 @@ def test_several_axes(name, norm):
         cases += [(None, None), ((3, 4, 2), (0, 1, 2)), (None, (3,))]
     for s, axes in cases:
         given = {} if axes is None else {"axes": axes}
-        assert_same(getattr(fnp.fft, name)(x, s, norm=norm, **given),
+        assert_same(getattr(jnp.fft, name)(x, s, norm=norm, **given),
                     getattr(np.fft, name)(x, s, norm=norm, **given))
 
 
@@ -51,14 +51,14 @@ def test_several_axes(name, norm):
 @pytest.mark.parametrize("n", [None, 4, 9])
 def test_derivatives_along_one_axis(name, n):
     def fun(x):
-        return fnp.sin(getattr(fnp.fft, name)(x, n))
+        return jnp.sin(getattr(jnp.fft, name)(x, n))
 
     check_grads(fun, (operand(name, (2, 5)),), 2)
 
 
 @pytest.mark.parametrize("name", MANY)
 def test_derivatives_over_several_axes(name):
-    check_grads(lambda x: getattr(fnp.fft, name)(x, (3, 4), (2, 0)) ** 2,
+    check_grads(lambda x: getattr(jnp.fft, name)(x, (3, 4), (2, 0)) ** 2,
                 (operand(name, (3, 2, 4)),), 2)
 
 
@@ -66,7 +66,7 @@ def test_derivatives_over_several_axes(name):
 @pytest.mark.parametrize("name", ONE + MANY)
 def test_vmap_and_jit(name):
     x = operand(name, (4, 3, 5))
-    transform = getattr(fnp.fft, name)
+    transform = getattr(jnp.fft, name)
     for axis in (0, 1, 2):
         loop = np.stack([np.asarray(transform(np.take(x, i, axis))) for i in range(x.shape[axis])])
         np.testing.assert_allclose(ft.vmap(transform, axis)(x), loop, atol=1e-12)
@@ -75,40 +75,40 @@ def test_vmap_and_jit(name):
 
 def test_frequencies_and_shifts():
     for n in (1, 4, 5):
-        np.testing.assert_allclose(fnp.fft.fftfreq(n, 0.1), np.fft.fftfreq(n, 0.1), rtol=1e-6)
-        np.testing.assert_allclose(fnp.fft.rfftfreq(n, 0.1), np.fft.rfftfreq(n, 0.1), rtol=1e-6)
-    assert fnp.fft.fftfreq(3).dtype == np.float32
-    assert fnp.fft.fftfreq(3, dtype="float64").dtype == np.float64
+        np.testing.assert_allclose(jnp.fft.fftfreq(n, 0.1), np.fft.fftfreq(n, 0.1), rtol=1e-6)
+        np.testing.assert_allclose(jnp.fft.rfftfreq(n, 0.1), np.fft.rfftfreq(n, 0.1), rtol=1e-6)
+    assert jnp.fft.fftfreq(3).dtype == np.float32
+    assert jnp.fft.fftfreq(3, dtype="float64").dtype == np.float64
     x = np.arange(20).reshape(4, 5)
     for axes in (None, 0, (1,), (0, -1)):
-        assert np.array_equal(fnp.fft.fftshift(x, axes), np.fft.fftshift(x, axes))
-        assert np.array_equal(fnp.fft.ifftshift(x, axes), np.fft.ifftshift(x, axes))
+        assert np.array_equal(jnp.fft.fftshift(x, axes), np.fft.fftshift(x, axes))
+        assert np.array_equal(jnp.fft.ifftshift(x, axes), np.fft.ifftshift(x, axes))
 
 
 def test_dtypes():
-    assert fnp.fft.fft(fnp.arange(4)).dtype == np.complex64
-    assert fnp.fft.rfft(fnp.ones(4, "float16")).dtype == np.complex64
-    assert fnp.fft.irfft(fnp.ones(4, "complex128")).dtype == np.float64
-    assert np.fft.fft(fnp.ones(4)).dtype == np.complex64
+    assert jnp.fft.fft(jnp.arange(4)).dtype == np.complex64
+    assert jnp.fft.rfft(jnp.ones(4, "float16")).dtype == np.complex64
+    assert jnp.fft.irfft(jnp.ones(4, "complex128")).dtype == np.float64
+    assert np.fft.fft(jnp.ones(4)).dtype == np.complex64
 
 
 def test_lax_fft():
-    x = fnp.asarray(operand("fft", (3, 4)))
+    x = jnp.asarray(operand("fft", (3, 4)))
     np.testing.assert_allclose(lax.fft(x, "FFT", (3, 4)), np.fft.fft2(x), atol=1e-5)
     np.testing.assert_allclose(lax.fft(x, lax.FftType.IFFT, (4,)), np.fft.ifft(x), atol=1e-5)
 
 
 @pytest.mark.parametrize("call, text", [
-    (lambda x: fnp.fft.rfft(x * 1j), "real numbers"),
-    (lambda x: fnp.fft.fft(x, norm="half"), "no norm 'half'"),
-    (lambda x: fnp.fft.fft(x, 0), "points"),
-    (lambda x: fnp.fft.fft(x, axis=3), "out of bounds"),
-    (lambda x: fnp.fft.fftn(x, (2, 2), (0,)), "2 sizes for 1 axes"),
-    (lambda x: fnp.fft.fftn(x, axes=(0, 0)), "twice"),
+    (lambda x: jnp.fft.rfft(x * 1j), "real numbers"),
+    (lambda x: jnp.fft.fft(x, norm="half"), "no norm 'half'"),
+    (lambda x: jnp.fft.fft(x, 0), "points"),
+    (lambda x: jnp.fft.fft(x, axis=3), "out of bounds"),
+    (lambda x: jnp.fft.fftn(x, (2, 2), (0,)), "2 sizes for 1 axes"),
+    (lambda x: jnp.fft.fftn(x, axes=(0, 0)), "twice"),
     (lambda x: lax.fft(x, "FFT", (4,)), "takes complex numbers"),
     (lambda x: lax.fft(x * 1j, "FFT", (5,)), "must have sizes"),
     (lambda x: lax.fft(x, "DFT", (4,)), "no transform is named"),
 ])
 def test_errors(call, text):
     with pytest.raises((ValueError, TypeError), match=text):
-        call(fnp.ones(4))
+        call(jnp.ones(4))

@@ -13,7 +13,7 @@ from index_strategies import indexed_arrays
 from test_getitem import integer_arrays, numpy_result, with_arrays
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans._runtime import wrap
 from functrans.at import At
 from functrans.core.avals import ShapedArray, get_aval
@@ -94,8 +94,8 @@ def test_apply_acts_as_often_as_an_index_is_there(case: Any) -> None:
 @pytest.mark.parametrize("mode", ["clip", "fill", "drop", "wrap", "promise_in_bounds"])
 @pytest.mark.parametrize("i", [0, 4, 5, 9, -1, -5, -6, -12])
 def test_ints_out_of_bounds_mean_what_index_arrays_mean(mode: str, i: int) -> None:
-    x = fnp.arange(5.0)
-    pair = fnp.arange(15.0).reshape(5, 3)
+    x = jnp.arange(5.0)
+    pair = jnp.arange(15.0).reshape(5, 3)
     traced = ft.jit(lambda i, f: f(i), static_argnums=1)
     with ft.config.use_backend("reference"):
         for fun in (lambda i: x.at[i].get(mode=mode, fill_value=-1 if mode == "fill" else None),
@@ -103,11 +103,11 @@ def test_ints_out_of_bounds_mean_what_index_arrays_mean(mode: str, i: int) -> No
                     lambda i: pair.at[:, i].get(mode=mode),
                     lambda i: x.at[i].set(9.0, mode=mode), lambda i: x.at[i].add(9.0, mode=mode),
                     lambda i: x.at[i].max(9.0, mode=mode), lambda i: x.at[i].divide(2, mode=mode),
-                    lambda i: pair.at[i, 1:].multiply(fnp.ones(2) * 3, mode=mode),
-                    lambda i: pair.at[i].apply(fnp.sin, mode=mode),
-                    lambda i: fnp.take(x, i, mode=mode if mode != "drop" else "fill"),
-                    lambda i: fnp.take_along_axis(
-                        x, fnp.asarray([i]), 0, mode=mode if mode != "drop" else "fill")):
+                    lambda i: pair.at[i, 1:].multiply(jnp.ones(2) * 3, mode=mode),
+                    lambda i: pair.at[i].apply(jnp.sin, mode=mode),
+                    lambda i: jnp.take(x, i, mode=mode if mode != "drop" else "fill"),
+                    lambda i: jnp.take_along_axis(
+                        x, jnp.asarray([i]), 0, mode=mode if mode != "drop" else "fill")):
             if mode == "promise_in_bounds" and not -5 <= i < 5:
                 continue
             expected = traced(np.int32(i), fun)
@@ -118,17 +118,17 @@ def test_ints_out_of_bounds_mean_what_index_arrays_mean(mode: str, i: int) -> No
 
 
 def test_modes_are_those_of_jax() -> None:
-    x, i = fnp.arange(5.0), fnp.asarray([5, -6, -1])
+    x, i = jnp.arange(5.0), jnp.asarray([5, -6, -1])
     assert x.at[5].get(mode="fill", fill_value=-1) == -1
     assert x.at[-6].get(mode="clip") == 0 and x.at[5].get(mode="clip") == 4
     assert x.at[5].set(9.0, mode="clip").tolist() == [0, 1, 2, 3, 9]
     assert x.at[5].set(9.0, mode="drop").tolist() == [0, 1, 2, 3, 4]
-    assert fnp.take(x, i, mode="clip").tolist() == [4, 0, 0]  # as NumPy, which does not count back
-    assert fnp.take_along_axis(x, i, 0, mode="clip").tolist() == [4, 0, 4]
-    assert fnp.take_along_axis(x, i, 0, mode="wrap").tolist() == [0, 4, 4]
-    put = fnp.put_along_axis(x, i, 9.0, 0, inplace=False, mode="clip")
+    assert jnp.take(x, i, mode="clip").tolist() == [4, 0, 0]  # as NumPy, which does not count back
+    assert jnp.take_along_axis(x, i, 0, mode="clip").tolist() == [4, 0, 4]
+    assert jnp.take_along_axis(x, i, 0, mode="wrap").tolist() == [0, 4, 4]
+    put = jnp.put_along_axis(x, i, 9.0, 0, inplace=False, mode="clip")
     assert put.tolist() == [9, 1, 2, 3, 9]
-    assert fnp.put(x, i, 9.0, mode="clip", inplace=False).tolist() == [9, 1, 2, 3, 9]
+    assert jnp.put(x, i, 9.0, mode="clip", inplace=False).tolist() == [9, 1, 2, 3, 9]
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,10 +1,10 @@
 """A small program whose explanation is known line by line."""
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 
 def loss(w, x):
-    hidden = fnp.tanh(x @ w) * 1
+    hidden = jnp.tanh(x @ w) * 1
     return (hidden * hidden).sum(axis=0)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.inspect.draw.layout import Box, place
 from tests.inspect.pages import Page
@@ -31,7 +31,7 @@ def test_kernels_arguments_and_results_are_named():
 def test_long_chains_are_one_node():
     def f(x):
         for _ in range(10):
-            x = fnp.sin(x) * 2
+            x = jnp.sin(x) * 2
         return x
 
     found = texts(ft.draw(f, np.ones(10, np.float32)).svg)
@@ -42,8 +42,8 @@ def network(params, x):
     with ft.named_scope("block"):
         for p in params:
             for _ in range(12):
-                x = fnp.tanh(x @ p["w"]) * 2
-                x = fnp.sort(x, axis=0) + p["b"]
+                x = jnp.tanh(x @ p["w"]) * 2
+                x = jnp.sort(x, axis=0) + p["b"]
     return x
 
 
@@ -52,7 +52,7 @@ def test_large_programs_are_drawn_by_lines_and_layers_once():
     drawing = ft.draw(network, params, np.ones((16, 8), np.float32))
     found = texts(drawing.svg)
     assert sum(t.startswith("× ") for t in found) >= 1 and len(found) < 60
-    assert any("test_draw.py" in t and "x = fnp.tanh(x @ p" in t for t in found)
+    assert any("test_draw.py" in t and "x = jnp.tanh(x @ p" in t for t in found)
     assert any("block" in t for t in found) and "params[0].w" in found
     assert any("of the cost" in t for t in found)
 
@@ -60,9 +60,9 @@ def test_large_programs_are_drawn_by_lines_and_layers_once():
 def test_a_program_of_1000_equations_is_readable():
     def f(x):
         for k in range(50):
-            x = fnp.sin(x) * k + x.max(0)
-            x = fnp.cumsum(x, axis=1) @ x
-        return fnp.exp(x)
+            x = jnp.sin(x) * k + x.max(0)
+            x = jnp.cumsum(x, axis=1) @ x
+        return jnp.exp(x)
 
     x = ft.ShapeDtypeStruct((16, 16), "float32")
     gradient = ft.grad(lambda x: f(x).sum())
@@ -75,7 +75,7 @@ def test_a_program_of_1000_equations_is_readable():
 def test_bodies_of_loops_are_shown():
     def f(x):
         def step(c, _):
-            return ft.lax.while_loop(lambda s: s.sum() < 9, lambda s: fnp.sin(s @ s), c), c.max()
+            return ft.lax.while_loop(lambda s: s.sum() < 9, lambda s: jnp.sin(s @ s), c), c.max()
         return ft.lax.scan(step, x, None, length=3)
 
     found = texts(ft.draw(f, np.ones((4, 4), np.float32)).svg)
@@ -104,7 +104,7 @@ def test_boxes_are_within_their_boxes():
 
 def test_launches_of_one_kernel_are_boxes_of_their_own():
     def f(a, b):
-        return fnp.tanh(fnp.tanh(a @ b) @ b)
+        return jnp.tanh(jnp.tanh(a @ b) @ b)
 
     shapes = [ft.ShapeDtypeStruct((64, 64), "float32")] * 2
     found = texts(ft.draw(f, *shapes, target="cuda:90").svg)
@@ -123,9 +123,9 @@ def test_saved(tmp_path):
 def test_wrong_arguments_are_told(tmp_path):
     x = np.ones((4, 4), np.float32)
     with pytest.raises(ArgumentError, match=r'save\("program.svg"\)'):
-        ft.draw(fnp.tanh, x).save(tmp_path / "program.png")
-    lowered = ft.lower(fnp.tanh, x)
-    for wrong in (fnp.tanh(x), lowered.compile()):
+        ft.draw(jnp.tanh, x).save(tmp_path / "program.png")
+    lowered = ft.lower(jnp.tanh, x)
+    for wrong in (jnp.tanh(x), lowered.compile()):
         for see in (ft.draw, ft.explain):
             with pytest.raises(ArgumentError, match=r"explain\(f, x\)"):
                 see(wrong)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from tests.inspect.programs import loss, update
 
@@ -19,13 +19,13 @@ What costs
 ----------
 2 launches; 73.9 kB moved, 537 kFLOP; peak of memory 57.7 kB
 nothing runs on the host
- 68% ###########      gemm 0  57.3 kB   524 kFLOP  programs.py:7  hidden = fnp.tanh(x @ w) * 1
+ 68% ###########      gemm 0  57.3 kB   524 kFLOP  programs.py:7  hidden = jnp.tanh(x @ w) * 1
  32% #####            k0      16.5 kB  12.3 kFLOP  programs.py:8  return (hidden * hidden).sum(axi\
 s=0)
 
 Not fused, and why
 ------------------
-programs.py:7  hidden = fnp.tanh(x @ w) * 1: f32[128, 32] is in memory, where k0 finds it
+programs.py:7  hidden = jnp.tanh(x @ w) * 1: f32[128, 32] is in memory, where k0 finds it
     what helps: elementwise operations on all of the product, right after it, are its epilogue; su\
 ms, gathers and transposes of it are not
 programs.py:8  return (hidden * hidden).sum(axis=0): add f32[32] is computed apart: no epilogue of\
@@ -37,13 +37,13 @@ Memory
 ------
 arguments 41 kB, outputs 128 B, temporaries 16.6 kB, peak 57.7 kB
 most temporaries at k0: 16.6 kB, for programs.py:8  return (hidden * hidden).sum(axis=0)
-    16.4 kB f32[128, 32]  # programs.py:7  hidden = fnp.tanh(x @ w) * 1
+    16.4 kB f32[128, 32]  # programs.py:7  hidden = jnp.tanh(x @ w) * 1
     256 B room of a kernel  # programs.py:8  return (hidden * hidden).sum(axis=0)
 
 Program, simplified
 -------------------
 in:  w:f32[64,32]  x:f32[128,64]
-programs.py:7  hidden = fnp.tanh(x @ w) * 1
+programs.py:7  hidden = jnp.tanh(x @ w) * 1
    0 a:f32[128,32] = dot_general[ij,jk->ik] x w
    1 b:f32[128,32] = tanh a
 programs.py:8  return (hidden * hidden).sum(axis=0)
@@ -56,11 +56,11 @@ Kernels
 gemm 0: [128, 64] @ [64, 32]
     57.3 kB moved, 524 kFLOP
     equations 0
-    programs.py:7  hidden = fnp.tanh(x @ w) * 1
+    programs.py:7  hidden = jnp.tanh(x @ w) * 1
 k0: 128 rows of 32; LANES
     16.5 kB moved, 12.3 kFLOP, N lines of C: .source('k0')
     equations 1-3
-    programs.py:7  hidden = fnp.tanh(x @ w) * 1
+    programs.py:7  hidden = jnp.tanh(x @ w) * 1
     programs.py:8  return (hidden * hidden).sum(axis=0)
 
 Passes
@@ -112,18 +112,18 @@ def test_results_that_are_arguments_are_copies():
 
 def test_the_peak_names_its_line():
     def f(x):
-        wide = fnp.outer(x, x)
-        return fnp.linalg.norm(wide @ wide)
+        wide = jnp.outer(x, x)
+        return jnp.linalg.norm(wide @ wide)
 
     peak = ft.explain(f, np.ones(32, np.float32)).report.peak
     assert peak.nbytes >= 2 * 4 * 32 * 32
-    assert peak.line.text == "return fnp.linalg.norm(wide @ wide)"
+    assert peak.line.text == "return jnp.linalg.norm(wide @ wide)"
     assert [v.nbytes for v in peak.values[:2]] == [4096, 4096]
 
 
 def test_per_sample_decisions_have_both_figures():
     def norms(w, x):
-        grads = ft.vmap(ft.grad(lambda w, x: fnp.tanh(x @ w).sum()), (None, 0))(w, x)
+        grads = ft.vmap(ft.grad(lambda w, x: jnp.tanh(x @ w).sum()), (None, 0))(w, x)
         return (grads**2).sum((1, 2))
 
     explained = ft.explain(norms, np.ones((64, 64), np.float32), np.ones((32, 64), np.float32))
@@ -134,7 +134,7 @@ def test_per_sample_decisions_have_both_figures():
 
 def test_bodies_of_loops_have_kernels():
     def f(x):
-        return ft.lax.fori_loop(0, 5, lambda i, x: fnp.sin(x) + x.sum(), x)
+        return ft.lax.fori_loop(0, 5, lambda i, x: jnp.sin(x) + x.sum(), x)
 
     names = [k.name for k in ft.explain(f, np.ones(100, np.float32)).kernels]
     assert any(" in " in name for name in names)
@@ -142,10 +142,10 @@ def test_bodies_of_loops_have_kernels():
 
 def test_loops_over_lanes_say_how_or_why_not():
     def walk(x):
-        return ft.lax.fori_loop(0, 50, lambda _, y: fnp.sin(y) + y, x)
+        return ft.lax.fori_loop(0, 50, lambda _, y: jnp.sin(y) + y, x)
 
     def mixed(x):
-        return ft.lax.fori_loop(0, 50, lambda _, y: y - fnp.mean(y), x)
+        return ft.lax.fori_loop(0, 50, lambda _, y: y - jnp.mean(y), x)
 
     x = np.ones(4096, np.float32)
     (kernel,) = ft.explain(ft.vmap(walk), x).kernels
@@ -172,7 +172,7 @@ def test_gpu_kernels_have_registers_and_ptx():
 
 def test_kernels_of_one_name_are_told_apart():
     def f(a, b, c):
-        return fnp.tanh(a @ b) @ c
+        return jnp.tanh(a @ b) @ c
 
     shapes = [ft.ShapeDtypeStruct((64, 64), "float32")] * 3
     explained = ft.explain(f, *shapes, target="cuda:90")
@@ -193,14 +193,14 @@ def test_equations_of_attention_are_in_its_kernel():
 
 def test_named_sizes():
     x = ft.ShapeDtypeStruct((ft.Dim("n"), 4), "float32")
-    (kernel,) = ft.explain(lambda x: fnp.sin(x) * 2, x, target="cpu").kernels
+    (kernel,) = ft.explain(lambda x: jnp.sin(x) * 2, x, target="cpu").kernels
     assert str(kernel.moved) == "32*n"
     assert "once its sizes are known" in str(ft.explain(lambda x: x + 1, x, target="cuda:90"))
 
 
 def test_what_kernels_on_gpus_leave_in_memory_is_told():
     def rows(w, x):
-        h = fnp.tanh(x @ w)
+        h = jnp.tanh(x @ w)
         return h / h.sum(axis=1, keepdims=True)
 
     specs = [ft.ShapeDtypeStruct(s, "float32") for s in ((64, 64), (64, 64))]

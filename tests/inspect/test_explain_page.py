@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.jaxpr import Literal
 from functrans.core.notation import Names, equation_line
@@ -24,7 +24,7 @@ W, X = ft.ShapeDtypeStruct((64, 32), "float32"), ft.ShapeDtypeStruct((128, 64), 
 
 def layers(params, x):
     for p in params:
-        x = fnp.tanh(x @ p["w"] + p["b"]) + 1e-5
+        x = jnp.tanh(x @ p["w"] + p["b"]) + 1e-5
     return {"mean": x.mean(), "last": x}
 
 
@@ -36,9 +36,9 @@ BATCH = ft.ShapeDtypeStruct((64, 32), "float32")
 def newton(x):
     def step(c, h):
         c = ft.lax.while_loop(lambda s: s[1] < 20,
-                              lambda s: (fnp.cos(s[0] @ s[0]) * h, s[1] + 1), (c, 0))[0]
+                              lambda s: (jnp.cos(s[0] @ s[0]) * h, s[1] + 1), (c, 0))[0]
         return c, c.sum()
-    return ft.lax.scan(step, x, fnp.ones(50))
+    return ft.lax.scan(step, x, jnp.ones(50))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_repeats(text, parts):
 
 def test_axes_of_products_are_letters():
     def f(a, b):
-        return fnp.einsum("bhsd,bhtd->bhst", a, b), fnp.tensordot(a, b, 4)
+        return jnp.einsum("bhsd,bhtd->bhst", a, b), jnp.tensordot(a, b, 4)
 
     x = ft.ShapeDtypeStruct((2, 3, 4, 5), "float32")
     jaxpr = ft.make_jaxpr(f)(x, x).jaxpr
@@ -149,7 +149,7 @@ def test_the_source_is_linked_with_equations(explained):
 
 @pytest.mark.parametrize("f, args", [
     (layers, (LAYERS, BATCH)), (newton, (np.ones((8, 8), np.float32),)),
-    (ft.grad(lambda x: (fnp.exp(x * 2j) * x).real.sum()), (np.ones(8, np.float32),)),
+    (ft.grad(lambda x: (jnp.exp(x * 2j) * x).real.sum()), (np.ones(8, np.float32),)),
     (ft.vmap(ft.grad(lambda x: (x @ x.T).sum())), (np.ones((3, 4, 4), np.float32),))])
 def test_steps_are_the_passes_that_ran(f, args):
     told = ft.explain(f, *args, target="cpu")
@@ -218,7 +218,7 @@ def test_every_refusal_has_advice_or_nothing_to_say():
 
 def test_arrays_and_what_was_never_made():
     def norms(w, x):
-        grads = ft.vmap(ft.grad(lambda w, x: fnp.tanh(x @ w).sum()), (None, 0))(w, x)
+        grads = ft.vmap(ft.grad(lambda w, x: jnp.tanh(x @ w).sum()), (None, 0))(w, x)
         return (grads ** 2).sum((1, 2))
 
     told = ft.explain(norms, W, X, target="cpu")

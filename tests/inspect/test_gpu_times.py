@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import BackendError
 from functrans.inspect.explain.explanation import report_of
 from functrans.lowering.passes.pipeline import simplify
@@ -36,17 +36,17 @@ X = np.linspace(-2, 2, 600, dtype=np.float32).reshape(20, 30)
 
 def ranked(x):
     """Two kernels and what the second reads of the first: places."""
-    return fnp.sin(x)[fnp.argmax(x, axis=0)] * 2
+    return jnp.sin(x)[jnp.argmax(x, axis=0)] * 2
 
 
 def cumulated(x):
-    return ft.lax.scan(lambda c, row: (fnp.sin(c) + row, c @ c), x[0], x)
+    return ft.lax.scan(lambda c, row: (jnp.sin(c) + row, c @ c), x[0], x)
 
 
 def through_the_host(x):
     """Its last kernel turns rows around: in their places it would change what it works on."""
     shape = ft.ShapeDtypeStruct(x.shape, x.dtype)
-    return fnp.cos(ft.pure_callback(lambda a: np.asarray(a) + 1, shape, fnp.sin(x)).sum(0))[::-1]
+    return jnp.cos(ft.pure_callback(lambda a: np.asarray(a) + 1, shape, jnp.sin(x)).sum(0))[::-1]
 
 
 def doubled(x):
@@ -57,7 +57,7 @@ def doubled(x):
 def recorded(x):
     """Reverse mode of a loop of 5 iterations, which a first call has room for many of."""
     def loss(x):
-        return ft.lax.while_loop(lambda c: c.max() < 40, lambda c: c * 2 + fnp.sin(c), x).sum()
+        return ft.lax.while_loop(lambda c: c.max() < 40, lambda c: c * 2 + jnp.sin(c), x).sum()
     return ft.grad(loss)(x)
 
 

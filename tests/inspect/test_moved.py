@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 ROWS, COLUMNS, WIDE = 512, 1024, 4
 COLUMN, WHOLE = WIDE * ROWS, WIDE * ROWS * COLUMNS
@@ -18,7 +18,7 @@ PROGRAMS = {
     "a sum of rows": (lambda x: x[:8].sum(0), (MATRIX,), 9 * WIDE * COLUMNS),
     "rows by number": (lambda x, at: x[at, 3], (MATRIX, PLACES), 3 * COLUMN),
     "all of it, reversed": (lambda x: x[::-1] * 2, (MATRIX,), 2 * WHOLE),
-    "all of it, twice": (lambda x: fnp.roll(x, 1, 0) + x, (MATRIX,), 2 * WHOLE),
+    "all of it, twice": (lambda x: jnp.roll(x, 1, 0) + x, (MATRIX,), 2 * WHOLE),
     "a vector with a matrix": (lambda x, v: x + v[:, None], (MATRIX, VECTOR), 2 * WHOLE + COLUMN),
 }
 
@@ -42,7 +42,7 @@ def test_an_update_in_a_loop_is_not_what_keeps_a_gpu():
     def f(x, v):
         def step(x, _):
             x = x.at[:, -1].set(x[:, -2] + v)
-            return fnp.tanh(x), None
+            return jnp.tanh(x), None
         return ft.lax.scan(step, x, None, length=8)[0]
 
     x, v = [ft.ShapeDtypeStruct(s, np.float32) for s in ((2**14, COLUMNS), (2**14,))]

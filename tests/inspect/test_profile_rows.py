@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.inspect.machine import Machine, stable_minimum
 from functrans.inspect.profile import Profile, Timed
@@ -19,10 +19,10 @@ SQUARE = np.full((16, 16), 0.01, np.float32)
 
 def walk(x):
     def step(c, h):
-        c = ft.lax.while_loop(lambda s: s[1] < 3, lambda s: (fnp.sin(s[0] @ s[0]) + h, s[1] + 1),
+        c = ft.lax.while_loop(lambda s: s[1] < 3, lambda s: (jnp.sin(s[0] @ s[0]) + h, s[1] + 1),
                               (c, 0))[0]
         return c, c.sum()
-    return ft.lax.scan(step, x, fnp.ones(40))
+    return ft.lax.scan(step, x, jnp.ones(40))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_steps_of_loops_have_their_time_and_work(walked):
 
 def test_iterations_on_threads_are_of_their_loop():
     def f(x):
-        return ft.lax.map(lambda a: (fnp.sort(a) @ a).sum(), x)
+        return ft.lax.map(lambda a: (jnp.sort(a) @ a).sum(), x)
 
     p = ft.profile(f, np.random.default_rng(0).normal(size=(64, 40, 40)).astype(np.float32))
     assert sum(row.seconds for row in p.rows) == pytest.approx(p.seconds)
@@ -105,11 +105,11 @@ def test_what_uses_little_of_a_cpu_is_told_with_why():
 def test_the_line_is_that_of_the_costliest_equation():
     def f(w, x):
         y = x * 2 + 1
-        return fnp.tanh(y @ w) - 3
+        return jnp.tanh(y @ w) - 3
 
     p = ft.profile(f, W, X)
     row = next(r for r in p.rows if r.step is not None and "gemm" in r.step.kernel.kind)
-    assert row.line.text == "return fnp.tanh(y @ w) - 3"
+    assert row.line.text == "return jnp.tanh(y @ w) - 3"
 
 
 def test_the_roof_is_measured_until_it_is_stable():

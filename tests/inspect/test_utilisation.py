@@ -3,7 +3,7 @@
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.inspect.machine import Machine
 from functrans.inspect.profile import Profile, Timed
 from functrans.inspect.utilisation import idle_by_estimate
@@ -13,7 +13,7 @@ LARGE = ft.ShapeDtypeStruct((4096, 4096), np.float32)
 
 
 def recurrence(c):
-    return ft.lax.fori_loop(0, 1000, lambda _, c: fnp.sin(c) + 1, c)
+    return ft.lax.fori_loop(0, 1000, lambda _, c: jnp.sin(c) + 1, c)
 
 
 def explained(f, *args):
@@ -28,15 +28,15 @@ def test_a_loop_of_few_programs_is_told_by_estimate():
 
 
 def test_what_fills_the_gpu_is_not_told():
-    assert TITLE not in str(explained(lambda x: fnp.sin(x) * 2, LARGE))
-    assert TITLE not in explained(lambda x: fnp.sin(x) * 2, LARGE)._repr_html_()
+    assert TITLE not in str(explained(lambda x: jnp.sin(x) * 2, LARGE))
+    assert TITLE not in explained(lambda x: jnp.sin(x) * 2, LARGE)._repr_html_()
     assert TITLE not in str(ft.explain(recurrence, np.ones(8, "f"), target="cpu"))
 
 
 def test_short_launches_are_told_together():
     def chain(x):
         for k in range(10):
-            x = fnp.flip(fnp.cumsum(x, axis=k % 2), 0)
+            x = jnp.flip(jnp.cumsum(x, axis=k % 2), 0)
         return x
 
     (line,) = idle_by_estimate(explained(chain, ft.ShapeDtypeStruct((64, 64), np.float32)).report)
@@ -45,7 +45,7 @@ def test_short_launches_are_told_together():
 
 
 def test_a_profile_tells_what_was_measured():
-    report = explained(lambda x: fnp.sin(x) * 2, LARGE).report
+    report = explained(lambda x: jnp.sin(x) * 2, LARGE).report
     (kernel,) = report.kernels
     limits = Machine(bandwidth=3e12, flops=6e13)
 

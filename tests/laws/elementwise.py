@@ -8,7 +8,7 @@ import mpmath
 from mpmath import mp
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.scipy import special
 
@@ -38,7 +38,7 @@ class Case:
 
 def _named(text: str, value: Callable[..., Any], low: float = -INF, high: float = INF,
            more: tuple[float, ...] = (), tolerance: float = 1e-9) -> dict[str, Case]:
-    modules = {"numpy": fnp, "lax": lax, "nn": ft.nn, "special": special}
+    modules = {"numpy": jnp, "lax": lax, "nn": ft.nn, "special": special}
     cases = {}
     for name in text.split():
         module, attribute = name.split(".")
@@ -188,12 +188,12 @@ ONE: dict[str, Case] = {
                         mpmath.expm1(2 * x) / 2),
     **_named("nn.log1mexp", lambda x: mpmath.log(-mpmath.expm1(-x)), 0.0,
              more=(0.69314718055994529, 0.6, 0.7, 40.0)),
-    "numpy.modf": Case(lambda x: fnp.modf(x)[0], lambda x: x - _truncated(x)),
-    "numpy.frexp": Case(lambda x: fnp.frexp(x)[0], lambda x: mpmath.frexp(x)[0], 1e-3),
-    "numpy.ldexp": Case(lambda x: fnp.ldexp(x, 3), lambda x: 8 * x),
-    "numpy.clip": Case(lambda x: fnp.clip(x, -1.0, 2.0), lambda x: min(max(x, -1), 2)),
+    "numpy.modf": Case(lambda x: jnp.modf(x)[0], lambda x: x - _truncated(x)),
+    "numpy.frexp": Case(lambda x: jnp.frexp(x)[0], lambda x: mpmath.frexp(x)[0], 1e-3),
+    "numpy.ldexp": Case(lambda x: jnp.ldexp(x, 3), lambda x: 8 * x),
+    "numpy.clip": Case(lambda x: jnp.clip(x, -1.0, 2.0), lambda x: min(max(x, -1), 2)),
     "lax.clamp": Case(lambda x: lax.clamp(-1.0, x, 2.0), lambda x: min(max(x, -1), 2)),
-    "numpy.divmod": Case(lambda x: fnp.divmod(x, 1.5)[1],
+    "numpy.divmod": Case(lambda x: jnp.divmod(x, 1.5)[1],
                          lambda x: x - 1.5 * mpmath.floor(x / 1.5)),
     "special.multigammaln": Case(
         lambda x: special.multigammaln(x, 2),
@@ -208,15 +208,15 @@ ONE: dict[str, Case] = {
        for n in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, -0.5, -1.0)},
     **{f"{n} ** x": Case(lambda x, n=n: n ** x, lambda x, n=n: mpmath.mpf(n) ** x)
        for n in (0.5, 1.0, 2.0)},
-    **{"numpy.where sqrt": Case(lambda x: fnp.where(x > 0, fnp.sqrt(fnp.where(x > 0, x, 1.0)), 0.0),
+    **{"numpy.where sqrt": Case(lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0),
                                 lambda x: mpmath.sqrt(x) if x > 0 else mpmath.mpf(0))},
-    "nn.logsumexp": Case(lambda x: ft.nn.logsumexp(fnp.stack([x, 1 - x]), 0),
+    "nn.logsumexp": Case(lambda x: ft.nn.logsumexp(jnp.stack([x, 1 - x]), 0),
                          lambda x: mpmath.log(mpmath.exp(x) + mpmath.exp(1 - x))),
-    "nn.logmeanexp": Case(lambda x: ft.nn.logmeanexp(fnp.stack([x, 1 - x]), 0),
+    "nn.logmeanexp": Case(lambda x: ft.nn.logmeanexp(jnp.stack([x, 1 - x]), 0),
                           lambda x: mpmath.log((mpmath.exp(x) + mpmath.exp(1 - x)) / 2)),
-    "nn.softmax": Case(lambda x: ft.nn.softmax(fnp.stack([x, 1 - x]), 0)[0],
+    "nn.softmax": Case(lambda x: ft.nn.softmax(jnp.stack([x, 1 - x]), 0)[0],
                        lambda x: _sigmoid(2 * x - 1)),
-    "nn.glu": Case(lambda x: ft.nn.glu(fnp.stack([x, x]), 0)[0], lambda x: x * _sigmoid(x)),
+    "nn.glu": Case(lambda x: ft.nn.glu(jnp.stack([x, x]), 0)[0], lambda x: x * _sigmoid(x)),
 }
 
 
@@ -241,7 +241,7 @@ class PairCase:
 def _paired(text: str, value: Callable[..., Any], domain: Any = lambda x, y: True,
             more: tuple[tuple[float, float], ...] = (), tolerance: float = 1e-9
             ) -> dict[str, PairCase]:
-    modules = {"numpy": fnp, "lax": lax, "nn": ft.nn, "special": special}
+    modules = {"numpy": jnp, "lax": lax, "nn": ft.nn, "special": special}
     cases = {}
     for name in text.split():
         module, attribute = name.split(".")
@@ -325,10 +325,10 @@ TWO: dict[str, PairCase] = {
     "nn.celu": PairCase(ft.nn.celu, lambda x, y: x if x > 0 else y * mpmath.expm1(x / y), _divisor),
     "nn.squareplus": PairCase(ft.nn.squareplus, lambda x, b: (x + mpmath.sqrt(x * x + b)) / 2,
                               lambda x, b: b > 0),
-    "numpy.where": PairCase(lambda x, y: fnp.where(x > y, x * x * y, x * y * y),
+    "numpy.where": PairCase(lambda x, y: jnp.where(x > y, x * x * y, x * y * y),
                             lambda x, y: x * x * y if x > y else x * y * y),
     "lax.complex": PairCase(lambda x, y: lax.real(lax.complex(x, y) ** 2),
                             lambda x, y: x * x - y * y),
     "lax.clamp": PairCase(lambda x, y: lax.clamp(y, x, y + 1.0), _clipped),
-    "numpy.clip": PairCase(lambda x, y: fnp.clip(x, y, y + 1.0), _clipped),
+    "numpy.clip": PairCase(lambda x, y: jnp.clip(x, y, y + 1.0), _clipped),
 }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from tests.laws.public_functions import EXCEPTIONS, NAMESPACES
 
@@ -47,7 +47,7 @@ class Draw:
         values = np.asarray(self.rng.integers(0, 4, shape) / (1 if "int" in name else 2))
         if name.startswith("weak"):
             return lax.convert_element_type(values.astype(name[5:]), name[5:], weak_type=True)
-        return fnp.asarray(values).astype(name)
+        return jnp.asarray(values).astype(name)
 
     def __call__(self, slot):
         rng = self.rng
@@ -67,8 +67,8 @@ class Draw:
         weak = slot in ("s", "v", "m", "t") and rng.random() < 0.15
         x = self.array(kinds[slot], WEAK if weak else dtypes.get(slot, DTYPES))
         if slot == "g":  # well conditioned and symmetric
-            x = x + x.T + 9 * fnp.eye(self.side, dtype=x.dtype)
-        return fnp.minimum(x, 0) if slot in ("i", "i0", "I") else x
+            x = x + x.T + 9 * jnp.eye(self.side, dtype=x.dtype)
+        return jnp.minimum(x, 0) if slot in ("i", "i0", "I") else x
 
 
 def outcome(call, *args):
@@ -185,18 +185,18 @@ def test_types_and_errors_are_the_same_in_many_draws(namespace, name):
 @pytest.mark.parametrize(("fun", "dtype", "weak"), [
     (lambda i, h: (2.0 * i) * h, "float16", False), (lambda i, h: 2.0 * i, "float32", True),
     (lambda i, h: True * 2 * i.astype("int8"), "int8", False),
-    (lambda i, h: (fnp.asarray(True) * 2) * i.astype("int8"), "int8", False),
+    (lambda i, h: (jnp.asarray(True) * 2) * i.astype("int8"), "int8", False),
     (lambda i, h: (2.0 ** i) * h, "float16", False),
-    (lambda i, h: fnp.clip(i, -0.5, 0.7) * h, "float16", False),
-    (lambda i, h: ft.grad(fnp.sin)(1.0) * h, "float16", False),
-    (lambda i, h: fnp.full(2, 1.5) * h, "float16", False),
-    (lambda i, h: lax.map(lambda a: a * 2, fnp.asarray([True])) * i.astype("int8")[0], "int8",
+    (lambda i, h: jnp.clip(i, -0.5, 0.7) * h, "float16", False),
+    (lambda i, h: ft.grad(jnp.sin)(1.0) * h, "float16", False),
+    (lambda i, h: jnp.full(2, 1.5) * h, "float16", False),
+    (lambda i, h: lax.map(lambda a: a * 2, jnp.asarray([True])) * i.astype("int8")[0], "int8",
      False),
-    (lambda i, h: fnp.where(i > 0, 1.0, 2.0) * h, "float16", False)])
+    (lambda i, h: jnp.where(i > 0, 1.0, 2.0) * h, "float16", False)])
 @pytest.mark.parametrize("defaults", [("float32", "int32"), ("float64", "int64")])
 def test_weak_numbers_yield_to_the_arrays_beside_them(fun, dtype, weak, defaults):
     with ft.default_dtypes(*defaults):
-        args = fnp.arange(2, dtype="int32"), fnp.ones(2, "float16")
+        args = jnp.arange(2, dtype="int32"), jnp.ones(2, "float16")
         expected = dtype if not weak else defaults[0]
         for out in (fun(*args), ft.jit(fun)(*args), ft.eval_shape(fun, *args),
                     ft.vmap(fun)(*(x[None] for x in args))[0]):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import FunctransError
 from functrans.scipy import special
@@ -25,7 +25,7 @@ DIGITS = 60
 
 
 def by_grad(fun, i=0):
-    return ft.grad(lambda *xs: fnp.sum(fun(*xs)), i)
+    return ft.grad(lambda *xs: jnp.sum(fun(*xs)), i)
 
 
 def by_jvp(fun, i=0):
@@ -138,7 +138,7 @@ ELSEWHERE = {"numpy": "around real_if_close spacing tril triu unwrap", "lax": ""
              "special": "cosdg cosm1 cotdg dawsn ellipe ellipk ellipkm1 erfcinv erfcx erfi exp1 "
                         "exp10 expi exprel gammasgn j0 j1 k0 k0e k1 k1e lambertw log_expit rgamma "
                         "sindg spence tandg wrightomega y0 y1"}
-MODULES = {"numpy": fnp, "lax": lax, "nn": ft.nn, "special": special}
+MODULES = {"numpy": jnp, "lax": lax, "nn": ft.nn, "special": special}
 
 
 def is_elementwise(fun):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.passes import complex_math
 from functrans.scipy import special
 
@@ -102,15 +102,15 @@ def i0_at_infinity(name, expected):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_operand(dtype):
     x = grid(dtype)[:-1]  # of NaN i0 is NaN, and infinite at infinities, where NumPy's is NaN
-    check(UNARY, of(fnp, UNARY), of(np, UNARY), [x], TOLERANCE[dtype], i0_at_infinity)
+    check(UNARY, of(jnp, UNARY), of(np, UNARY), [x], TOLERANCE[dtype], i0_at_infinity)
     nan = grid(dtype)[-1:]
-    check(UNARY, of(fnp, UNARY), of(np, UNARY), [nan], TOLERANCE[dtype])
+    check(UNARY, of(jnp, UNARY), of(np, UNARY), [nan], TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_two_operands(dtype):
     args = [v.ravel() for v in np.meshgrid(grid(dtype), grid(dtype))]
-    check(BINARY, of(fnp, BINARY), of(np, BINARY), args, TOLERANCE[dtype])
+    check(BINARY, of(jnp, BINARY), of(np, BINARY), args, TOLERANCE[dtype])
 
 
 def expm1_by_annex_g(name, expected):
@@ -125,7 +125,7 @@ def expm1_by_annex_g(name, expected):
 
 
 def test_complex_numbers():
-    check(COMPLEX, of(fnp, COMPLEX), of(np, COMPLEX), [complex_grid()], 1e-12, expm1_by_annex_g)
+    check(COMPLEX, of(jnp, COMPLEX), of(np, COMPLEX), [complex_grid()], 1e-12, expm1_by_annex_g)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -133,7 +133,7 @@ def test_formulas_of_pairs(name):
     z = complex_grid()
     with np.errstate(all="ignore"):
         expected = expm1_by_annex_g(PAIRS[name], getattr(np, PAIRS[name])(z)).astype(z.dtype)
-    found = getattr(complex_math, name)(complex_math.Pair(fnp.asarray(z.real), fnp.asarray(z.imag)))
+    found = getattr(complex_math, name)(complex_math.Pair(jnp.asarray(z.real), jnp.asarray(z.imag)))
     got = np.zeros_like(z)
     got.real, got.imag = (found, 0.0) if name == "absolute" else map(np.asarray, found)
     # annex G leaves signs open where the other part is infinite or NaN

@@ -3,7 +3,7 @@
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
@@ -66,10 +66,10 @@ def derivatives(case: Case):
             return sum(lax.reduce_sum(s, range(s.ndim)) for s in
                        (lax.mul(lax.abs(o), lax.abs(o)) for o in fun(*xs)))
 
-        xs = tuple([fnp.asarray(args[i]) for i in at])
+        xs = tuple([jnp.asarray(args[i]) for i in at])
         gradient = ft.grad(loss, tuple(range(len(xs))))
-        return (ft.jvp(fun, xs, tuple(map(fnp.ones_like, xs)))[1], gradient(*xs),
-                ft.vmap(gradient)(*[fnp.stack([x, x]) for x in xs]))
+        return (ft.jvp(fun, xs, tuple(map(jnp.ones_like, xs)))[1], gradient(*xs),
+                ft.vmap(gradient)(*[jnp.stack([x, x]) for x in xs]))
 
     return found
 

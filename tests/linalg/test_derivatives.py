@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.test_util import check_grads
 from tests.linalg.matrices import assert_close, matrix, positive, square
 
-la = fnp.linalg
+la = jnp.linalg
 
 
 def hermitian(x):
-    return (x + fnp.conj(fnp.swapaxes(x, -1, -2))) / 2
+    return (x + jnp.conj(jnp.swapaxes(x, -1, -2))) / 2
 
 
 def outer_of_first(v):
     """What of eigenvectors does not depend on their phases."""
-    return fnp.abs(v) ** 2
+    return jnp.abs(v) ** 2
 
 
 FUNCTIONS = {
@@ -41,9 +41,9 @@ FUNCTIONS = {
     "eigh": (lambda x: outer_of_first(la.eigh(x).eigenvectors), positive(complex=True)),
     "eigvals": (la.eigvals, matrix(4, 4)),
     "eig": (lambda x: outer_of_first(la.eig(x).eigenvectors), matrix(4, 4)),
-    "svd": (lambda x: [fnp.abs(o) ** 2 for o in la.svd(x, full_matrices=False)],
+    "svd": (lambda x: [jnp.abs(o) ** 2 for o in la.svd(x, full_matrices=False)],
             matrix(4, 3, complex=True)),
-    "svd full": (lambda x: [fnp.abs(o) ** 2 for o in la.svd(x)], matrix(3, 4, complex=True)),
+    "svd full": (lambda x: [jnp.abs(o) ** 2 for o in la.svd(x)], matrix(3, 4, complex=True)),
     "svdvals": (la.svdvals, matrix(2, 3, 5)),
     "svd hermitian": (lambda x: la.svd(hermitian(x), hermitian=True, compute_uv=False),
                       positive() - 4 * np.eye(4)),
@@ -120,15 +120,15 @@ def test_norm_at_zero_has_the_subgradient_zero():
     for ord in (None, 1, 2, 3, np.inf):
         assert_close(ft.grad(lambda x: la.norm(x, ord))(np.zeros(3)), np.zeros(3))  # noqa: B023
     assert_close(ft.hessian(la.norm)(np.zeros(2)), np.zeros((2, 2)))
-    rows = ft.grad(lambda x: fnp.sum(la.norm(x, axis=1)))(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    rows = ft.grad(lambda x: jnp.sum(la.norm(x, axis=1)))(np.array([[0.0, 0.0], [3.0, 4.0]]))
     assert_close(rows, [[0, 0], [0.6, 0.8]])
 
 
 def test_repeated_eigenvalues():
     """Values are differentiable in symmetric functions; vectors are not, and say so by NaN."""
-    gradient = ft.grad(lambda x: fnp.sum(la.eigvalsh(x) ** 2))(2 * np.eye(3))
+    gradient = ft.grad(lambda x: jnp.sum(la.eigvalsh(x) ** 2))(2 * np.eye(3))
     assert_close(gradient, 4 * np.eye(3))
-    assert_close(ft.grad(lambda x: fnp.sum(la.svdvals(x)))(np.eye(3)), np.eye(3))
+    assert_close(ft.grad(lambda x: jnp.sum(la.svdvals(x)))(np.eye(3)), np.eye(3))
     assert not np.isfinite(ft.grad(lambda x: la.eigh(x).eigenvectors[0, 0])(np.eye(3))).all()
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from tests.linalg.matrices import assert_close, matrix, positive, square
 
 SHAPES = [(3, 3), (4, 3), (3, 4), (2, 3, 3), (2, 4, 2), (0, 3, 3)]
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-la = fnp.linalg
+la = jnp.linalg
 
 
 def as_dtype(x, dtype):
@@ -223,7 +223,7 @@ def test_lu(shape):
         # of complex numbers the sums of the sizes of their parts are compared
         assert np.abs(low).max(initial=0) <= (math.sqrt(2) if complex else 1) + 1e-12
         assert pivots.dtype == order.dtype == np.int32
-        again = lax.linalg.lu_pivots_to_permutation(fnp.asarray(pivots), m)
+        again = lax.linalg.lu_pivots_to_permutation(jnp.asarray(pivots), m)
         assert np.array_equal(again, order)
 
 
@@ -248,33 +248,33 @@ def test_matrices_that_cannot_be_factored_give_nan_or_infinity():
 
 
 def test_integers_and_halves():
-    assert la.inv(fnp.array([[2, 0], [0, 4]])).dtype == np.float32
-    assert_close(la.norm(fnp.array([3, 4])), 5.0)
-    half = fnp.eye(2, dtype="bfloat16")
+    assert la.inv(jnp.array([[2, 0], [0, 4]])).dtype == np.float32
+    assert_close(la.norm(jnp.array([3, 4])), 5.0)
+    half = jnp.eye(2, dtype="bfloat16")
     assert la.inv(half).dtype == half.dtype
     assert la.svdvals(half).tolist() == [1, 1]
 
 
 def test_numpy_functions_on_arrays():
-    x = fnp.asarray(square())
+    x = jnp.asarray(square())
     assert_close(np.linalg.norm(x), np.linalg.norm(np.asarray(x)))
     gradient = ft.grad(lambda a: np.linalg.slogdet(a)[1])(x)
     assert_close(gradient, np.linalg.inv(np.asarray(x)).T)
 
 
 @pytest.mark.parametrize("call, text", [
-    (lambda: la.inv(fnp.ones((2, 3))), "square matrices"),
-    (lambda: la.cholesky(fnp.ones(3)), "square matrices"),
-    (lambda: la.solve(fnp.ones((2, 2)), fnp.ones((3, 1))), "2 rows"),
-    (lambda: la.norm(fnp.ones((2, 2)), "abc"), "'abc' is no norm of matrices"),
-    (lambda: la.norm(fnp.ones(2), "fro", axis=0), "no norm of vectors"),
-    (lambda: la.qr(fnp.ones((2, 2)), "thin"), "no mode 'thin'"),
-    (lambda: la.matrix_power(fnp.ones((2, 2)), 1.5), "n must be an int"),
-    (lambda: la.multi_dot([fnp.ones((2, 2))]), "at least two"),
-    (lambda: la.lstsq(fnp.ones((2, 2)), fnp.ones(3)), "as many rows"),
-    (lambda: la.eigh(fnp.ones((2, 2)), UPLO="X"), "UPLO"),
-    (lambda: lax.linalg.lu(fnp.ones((2, 2), "int32")), "does not take int32"),
-    (lambda: lax.linalg.triangular_solve(fnp.ones((2, 2)), fnp.ones((3, 1)), left_side=True),
+    (lambda: la.inv(jnp.ones((2, 3))), "square matrices"),
+    (lambda: la.cholesky(jnp.ones(3)), "square matrices"),
+    (lambda: la.solve(jnp.ones((2, 2)), jnp.ones((3, 1))), "2 rows"),
+    (lambda: la.norm(jnp.ones((2, 2)), "abc"), "'abc' is no norm of matrices"),
+    (lambda: la.norm(jnp.ones(2), "fro", axis=0), "no norm of vectors"),
+    (lambda: la.qr(jnp.ones((2, 2)), "thin"), "no mode 'thin'"),
+    (lambda: la.matrix_power(jnp.ones((2, 2)), 1.5), "n must be an int"),
+    (lambda: la.multi_dot([jnp.ones((2, 2))]), "at least two"),
+    (lambda: la.lstsq(jnp.ones((2, 2)), jnp.ones(3)), "as many rows"),
+    (lambda: la.eigh(jnp.ones((2, 2)), UPLO="X"), "UPLO"),
+    (lambda: lax.linalg.lu(jnp.ones((2, 2), "int32")), "does not take int32"),
+    (lambda: lax.linalg.triangular_solve(jnp.ones((2, 2)), jnp.ones((3, 1)), left_side=True),
      "rows"),
 ])
 def test_errors(call, text):
@@ -285,11 +285,11 @@ def test_errors(call, text):
 def test_householder_and_tridiagonal():
     x = matrix(5, 3)
     raw, taus = np.linalg.qr(x, mode="raw")
-    assert_close(lax.linalg.householder_product(fnp.asarray(raw.T.copy()), fnp.asarray(taus)),
+    assert_close(lax.linalg.householder_product(jnp.asarray(raw.T.copy()), jnp.asarray(taus)),
                  np.linalg.qr(x)[0])
     d, low, up = 4 + matrix(2, 5) ** 2, matrix(2, 5, seed=1), matrix(2, 5, seed=2)
     b = matrix(2, 5, 3, seed=3)
     full = np.stack([np.diag(d[i]) + np.diag(low[i, 1:], -1) + np.diag(up[i, :-1], 1)
                      for i in range(2)])
-    solved = lax.linalg.tridiagonal_solve(*map(fnp.asarray, (low, d, up, b)))
+    solved = lax.linalg.tridiagonal_solve(*map(jnp.asarray, (low, d, up, b)))
     assert_close(full @ np.asarray(solved), b)

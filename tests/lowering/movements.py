@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 __all__ = ["DTYPES", "Chain", "arrays", "chains"]
@@ -197,8 +197,8 @@ def arithmetic(draw: Draw, x: Any) -> Step | None:
         return draw(st.sampled_from((lax.bitwise_not, lambda a: a & a)))
     seed = draw(st.integers(0, 9))
     return draw(st.sampled_from((
-        lambda a: a + a, lambda a: fnp.where(a > a.dtype.type(0), a, a.dtype.type(1)),
-        lambda a: fnp.maximum(a, a.dtype.type(1)),
+        lambda a: a + a, lambda a: jnp.where(a > a.dtype.type(0), a, a.dtype.type(1)),
+        lambda a: jnp.maximum(a, a.dtype.type(1)),
         lambda a: a - values(a.shape, a.dtype.name, seed))))
 
 
@@ -206,7 +206,7 @@ def convert(draw: Draw, x: Any) -> Step | None:
     dtype = draw(st.sampled_from(DTYPES))
     if dtype == "uint8" or (dtype == "int8" and not is_bool(x)):
         return lambda a: lax.convert_element_type(a % 7 if not is_bool(a) else a, dtype) \
-            if not is_float(a) else lax.convert_element_type(fnp.clip(a, 0, 7), dtype)
+            if not is_float(a) else lax.convert_element_type(jnp.clip(a, 0, 7), dtype)
     return lambda a: lax.convert_element_type(a, dtype)
 
 
@@ -216,7 +216,7 @@ def flip_add(draw: Draw, x: Any) -> Step | None:
         return None
     axis = draw(st.integers(0, x.ndim - 1))
     if x.ndim >= 2 and x.shape[0] == x.shape[1] and draw(st.booleans()):
-        return lambda a: a - fnp.swapaxes(a, 0, 1)
+        return lambda a: a - jnp.swapaxes(a, 0, 1)
     return lambda a: a - lax.rev(a, (axis,))
 
 
@@ -257,7 +257,7 @@ def take_along(draw: Draw, x: Any) -> Step | None:
     axis = draw(st.integers(0, x.ndim - 1))
     where = some_indices(draw, x.shape[axis], x.shape)
     mode = draw(st.sampled_from(MODES))
-    return lambda a: fnp.take_along_axis(a, where, axis, mode=mode)
+    return lambda a: jnp.take_along_axis(a, where, axis, mode=mode)
 
 
 def scatter(draw: Draw, x: Any) -> Step | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 LANES = 256
@@ -18,7 +18,7 @@ TABLE = _draw.uniform(-1, 1, 40).astype(np.float32)
 
 
 def _own_length(x, n):
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, fnp.sin(s[1]) * 2), (0, x))
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, jnp.sin(s[1]) * 2), (0, x))
 
 
 def _nested(x, n):
@@ -40,7 +40,7 @@ def _branches(x, n):
 
 def _switch(x, n):
     def step(k, y):
-        return lax.switch(n % 4, [lambda y: y + 1, lambda y: y * 0.5, fnp.sin, lambda y: -y], y)
+        return lax.switch(n % 4, [lambda y: y + 1, lambda y: y * 0.5, jnp.sin, lambda y: -y], y)
     return lax.fori_loop(0, 9, step, x)
 
 
@@ -48,23 +48,23 @@ def _table(x, n):
     def step(k, s):
         i, total = s
         i = (i * 7 + k) % 40
-        return i, total + fnp.asarray(TABLE)[i] * x
+        return i, total + jnp.asarray(TABLE)[i] * x
     return lax.fori_loop(0, 30, step, (n % 40, 0.0))
 
 
 def _small_vector(y, n):
     def step(k, y):
-        y = fnp.roll(y, 1) + 0.1 * fnp.stack([y[1], -y[0], y[0] * y[2]])
+        y = jnp.roll(y, 1) + 0.1 * jnp.stack([y[1], -y[0], y[0] * y[2]])
         y = y.at[(n + k) % 3].multiply(0.5)
-        return y / (1 + fnp.abs(y[fnp.argmax(y)]))
+        return y / (1 + jnp.abs(y[jnp.argmax(y)]))
     return lax.fori_loop(0, 20, step, y)
 
 
 def _film(y, n):
     def step(y, k):
-        y = fnp.cross(y, fnp.array([0.1, 0.2, 0.3], fnp.float32)) + y
+        y = jnp.cross(y, jnp.array([0.1, 0.2, 0.3], jnp.float32)) + y
         return y / (1 + k), y[0]
-    return lax.scan(step, y, fnp.arange(12, dtype=fnp.float32), reverse=True)
+    return lax.scan(step, y, jnp.arange(12, dtype=jnp.float32), reverse=True)
 
 
 def _draws(x, n):
@@ -72,43 +72,43 @@ def _draws(x, n):
         return (s[0] < n % 40) & (s[1] < 20)
     def step(s):
         key = ft.random.fold_in(ft.random.key(3), s[0] + n)
-        return s[0] + 1, s[1] + fnp.sum(ft.random.uniform(key, (2,)))
+        return s[0] + 1, s[1] + jnp.sum(ft.random.uniform(key, (2,)))
     return lax.while_loop(going, step, (0, x))
 
 
 def _system(y, n):
-    a = fnp.outer(y, y) + 2 * fnp.eye(3)
+    a = jnp.outer(y, y) + 2 * jnp.eye(3)
     def step(_, b):
-        return fnp.linalg.solve(a[:, ::-1], b)
+        return jnp.linalg.solve(a[:, ::-1], b)
     return lax.fori_loop(0, n[()] * 0 + 5, step, y)
 
 
 def _wide_integers(x, n):
     def step(s):
         k, h = s
-        return k - 1, (h ^ (h >> 7)) * np.uint32(2654435761) + k.astype(fnp.uint32)
-    return lax.while_loop(lambda s: s[0] > 0, step, (n, x.astype(fnp.uint32)))
+        return k - 1, (h ^ (h >> 7)) * np.uint32(2654435761) + k.astype(jnp.uint32)
+    return lax.while_loop(lambda s: s[0] > 0, step, (n, x.astype(jnp.uint32)))
 
 
 def _doubles(x, n):
-    x = x.astype(fnp.float64)
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, fnp.exp(-s[1])), (0, x))
+    x = x.astype(jnp.float64)
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, jnp.exp(-s[1])), (0, x))
 
 
 def _custom(x, n):
     @ft.custom_jvp
     def root(v):
-        return fnp.sqrt(v)
+        return jnp.sqrt(v)
     root.defjvp(lambda v, t: (root(*v), t[0] / (2 * root(*v))))
     return ft.jvp(lambda v: lax.fori_loop(0, 8, lambda _, u: root(u) + v, v), (x,), (x,))
 
 
 def _around(x, n):
     """What is computed before a loop, between two, and after them."""
-    y = fnp.exp(-x * fnp.arange(3, dtype=fnp.float32))
-    y, film = lax.scan(lambda y, k: (y * 0.9 + k, y * 2), y, fnp.arange(4, dtype=fnp.float32))
+    y = jnp.exp(-x * jnp.arange(3, dtype=jnp.float32))
+    y, film = lax.scan(lambda y, k: (y * 0.9 + k, y * 2), y, jnp.arange(4, dtype=jnp.float32))
     k, z = lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + 1), (0, y[::-1]))
-    return film + x, z - y, fnp.maximum(z, film[-1]), k
+    return film + x, z - y, jnp.maximum(z, film[-1]), k
 
 
 def _films(x, n):
@@ -118,17 +118,17 @@ def _films(x, n):
         for _ in range(8):
             z = z * 0.9 + 0.1
         return z, y
-    _, film = lax.scan(step, x * fnp.ones(2, fnp.float32), None, length=150)
+    _, film = lax.scan(step, x * jnp.ones(2, jnp.float32), None, length=150)
     return film, film.reshape(75, 2, 2), n
 
 
 def _pairs(y, n):
     """All pairs of three points, each with itself, too; some points are nowhere."""
-    y = fnp.where(n == 5, fnp.inf, fnp.where(n == 6, fnp.nan, y))
+    y = jnp.where(n == 5, jnp.inf, jnp.where(n == 6, jnp.nan, y))
     def step(_, y):
         apart = y[None, :] - y[:, None]
         near = (apart * apart + 0.01) ** -1.5
-        return y + 0.001 * fnp.stack([apart[0, k] * near[0, k] + apart[1, k] * near[1, k]
+        return y + 0.001 * jnp.stack([apart[0, k] * near[0, k] + apart[1, k] * near[1, k]
                                       for k in range(3)])
     return lax.fori_loop(0, 20, step, y)
 
@@ -137,9 +137,9 @@ def _rules(x, n):
     """Bits by many masks that a loop does not change."""
     def step(_, c):
         for k in range(10):
-            c = c ^ fnp.where((n >> k) & 1 == 1, c << 1, 0) ^ fnp.where(n > 20 * k, 0, c >> 3)
+            c = c ^ jnp.where((n >> k) & 1 == 1, c << 1, 0) ^ jnp.where(n > 20 * k, 0, c >> 3)
         return c, lax.population_count(c)
-    return lax.scan(lambda c, k: step(k, c), n.astype(fnp.uint32) * 77 + 1, None, length=15)
+    return lax.scan(lambda c, k: step(k, c), n.astype(jnp.uint32) * 77 + 1, None, length=15)
 
 
 def _one_side(x, n):
@@ -150,40 +150,40 @@ def _one_side(x, n):
     k, y = walk(x, n % 40)
     m, z = walk(y, k + 3)
     both = walk(x + 1, n % 7)[1]
-    pair = fnp.stack([z, z * both])
+    pair = jnp.stack([z, z * both])
     dark = walk(x + 2, n % 11)[0] > 6
-    return fnp.where(few, fnp.sin(z), 0.0), fnp.where(few, pair, both), fnp.where(few, -1, m), \
-        fnp.where(dark, 0.0, fnp.maximum(both - 1.9, 0.0))
+    return jnp.where(few, jnp.sin(z), 0.0), jnp.where(few, pair, both), jnp.where(few, -1, m), \
+        jnp.where(dark, 0.0, jnp.maximum(both - 1.9, 0.0))
 
 
 def _extremes(y, n):
     """Places of extremes in arithmetic, in tables, modulo a size."""
-    y = fnp.where(n == 5, fnp.nan, y)
+    y = jnp.where(n == 5, jnp.nan, y)
     def step(k, y):
-        least, most = fnp.argmin(y), fnp.argmax(y)
-        other = fnp.asarray([2, 0, 1])[(least - 2 + k) % 3]
+        least, most = jnp.argmin(y), jnp.argmax(y)
+        other = jnp.asarray([2, 0, 1])[(least - 2 + k) % 3]
         return y.at[most].add(-0.3 * y[least]).at[other - 1].multiply(0.9)
     return lax.fori_loop(0, 12, step, y)
 
 
 def _running_sums(y, n):
     def step(k, y):
-        return lax.cummax(y) * 0.5 + 0.1 * fnp.cumsum(y)[(n + k) % 3]
+        return lax.cummax(y) * 0.5 + 0.1 * jnp.cumsum(y)[(n + k) % 3]
     return lax.fori_loop(0, 9, step, y)
 
 
 def _weights(w, n):
     """A network of the lane's own weights and a table of all lanes in a loop, long results."""
-    table = fnp.asarray(TABLE)
+    table = jnp.asarray(TABLE)
     shared = table.reshape(4, 10)
 
     def step(k, s):
         first = w[:32].reshape(8, 4)
-        hidden = fnp.tanh(first @ s + w[(n + k) % 40])
-        return fnp.sin(shared[:, :8] @ hidden + shared[:, 9]) + table[(k + n) % 40]
+        hidden = jnp.tanh(first @ s + w[(n + k) % 40])
+        return jnp.sin(shared[:, :8] @ hidden + shared[:, 9]) + table[(k + n) % 40]
 
     s = lax.fori_loop(0, 9, step, w[36:])
-    return s, fnp.cos(w[:36]) * w[1:37] + s[0]
+    return s, jnp.cos(w[:36]) * w[1:37] + s[0]
 
 
 PROGRAMS = {
@@ -208,5 +208,5 @@ PROGRAMS = {
     "custom": (_custom, (X, LENGTHS), 0),
     "weights": (_weights, (W, LENGTHS), 2e-5),
     "gradient": (lambda x, n: ft.value_and_grad(lambda v: lax.fori_loop(
-        0, 30, lambda k, u: fnp.sin(u) * v + k, v))(x), (X, LENGTHS), 1e-6),
+        0, 30, lambda k, u: jnp.sin(u) * v + k, v))(x), (X, LENGTHS), 1e-6),
 }

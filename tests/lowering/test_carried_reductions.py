@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.carried_reductions import carry_reductions
@@ -17,7 +17,7 @@ EACH = np.random.default_rng(1).normal(size=(LANES, STEPS)).astype("f")
 
 
 def walk(x, length=STEPS):
-    return lax.scan(lambda c, _: (c * 0.9 + fnp.sin(c), c), x, None, length=length)[1]
+    return lax.scan(lambda c, _: (c * 0.9 + jnp.sin(c), c), x, None, length=length)[1]
 
 
 def backwards(x, each):
@@ -25,17 +25,17 @@ def backwards(x, each):
 
 
 def vectors(x):
-    return lax.scan(lambda c, _: (c * 0.9, fnp.stack([c, c * c])), x, None, length=STEPS)[1]
+    return lax.scan(lambda c, _: (c * 0.9, jnp.stack([c, c * c])), x, None, length=STEPS)[1]
 
 
 CASES = {
     "sum": lambda x, w, e: walk(x).sum(),
     "a long sum": lambda x, w, e: walk(x, 1003).sum(),
     "moments": lambda x, w, e: (walk(x).mean(), ((walk(x) - 1) ** 2).mean()),
-    "extrema": lambda x, w, e: (walk(x).max(), fnp.minimum(walk(x), 0.5).min()),
+    "extrema": lambda x, w, e: (walk(x).max(), jnp.minimum(walk(x), 0.5).min()),
     "a count": lambda x, w, e: (walk(x) > 0.3).sum(),
     "weights": lambda x, w, e: (walk(x) * w).sum() + walk(x) @ w,
-    "weights of its own": lambda x, w, e: walk(x) @ e + fnp.sum(fnp.exp(walk(x)) * e),
+    "weights of its own": lambda x, w, e: walk(x) @ e + jnp.sum(jnp.exp(walk(x)) * e),
     "two stacks": lambda x, w, e: walk(x) @ backwards(x, e[::-1]),
     "backwards": lambda x, w, e: backwards(x, e).sum() / backwards(x, e).max(),
     "vectors": lambda x, w, e: (vectors(x).sum(), vectors(x).sum(0), vectors(x).max(1).sum()),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.schedule.chains import Chain
 from tests.lowering.schedules import plan, reasons, steps
 from tests.lowering.test_epilogues import array, check
@@ -19,8 +19,8 @@ def attention(q, k, v):
 
 def causal(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
-    mask = fnp.arange(q.shape[-2])[:, None] >= fnp.arange(k.shape[-2])
-    return ft.nn.softmax(fnp.where(mask, scores, -fnp.inf), axis=-1) @ v
+    mask = jnp.arange(q.shape[-2])[:, None] >= jnp.arange(k.shape[-2])
+    return ft.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=-1) @ v
 
 
 def gradients(f):
@@ -72,7 +72,7 @@ def test_values(f, shape):
 def test_other_rows_are_read():
     def f(x, w):
         y = x @ w
-        z = fnp.tanh(y - y[::-1])
+        z = jnp.tanh(y - y[::-1])
         return z @ w
 
     x, w = array(8, 64, 64), array(8, 64, 64)
@@ -102,7 +102,7 @@ def test_what_others_read_has_memory():
 
 def test_a_value_of_a_row_beside_a_product():
     def f(x, w):
-        y = fnp.tanh(x)
+        y = jnp.tanh(x)
         return x @ w - y.sum(axis=-1, keepdims=True) * y.max()
 
     check(f, array(2, 4, 70, 32), array(2, 4, 32, 64))

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.lowering.schedule.communication import (
     BESIDE,
     CommunicatedStep,
@@ -149,7 +149,7 @@ def test_training_in_the_interpreter(sharded):
 
     def loss(params, x):
         for layer in params:
-            x = fnp.tanh(x @ layer["w"] + layer["b"])
+            x = jnp.tanh(x @ layer["w"] + layer["b"])
         return (x ** 2).mean()
 
     def updated(params, gradients):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.c.lower import lower
 
 RNG = np.random.default_rng(0)
@@ -16,22 +16,22 @@ SPECIAL.imag = PARTS
 SPECIAL = SPECIAL.ravel().astype(COMPLEX32)
 
 ONE = {
-    "neg": fnp.negative, "conj": fnp.conj, "abs": fnp.abs, "real": fnp.real, "imag": fnp.imag,
-    "sign": fnp.sign, "square": fnp.square, "reciprocal": lambda x: 1 / x,
-    "sqrt": fnp.sqrt, "rsqrt": ft.lax.rsqrt, "exp": fnp.exp, "expm1": fnp.expm1, "log": fnp.log,
-    "sin": fnp.sin, "cos": fnp.cos, "tan": fnp.tan,
-    "asin": fnp.arcsin, "acos": fnp.arccos, "atan": fnp.arctan, "sinh": fnp.sinh,
-    "cosh": fnp.cosh, "tanh": fnp.tanh, "asinh": fnp.arcsinh, "acosh": fnp.arccosh,
-    "atanh": fnp.arctanh, "logistic": ft.lax.logistic, "isfinite": fnp.isfinite,
-    "isnan": fnp.isnan, "angle": fnp.angle, "bool": lambda x: x.astype(bool),
+    "neg": jnp.negative, "conj": jnp.conj, "abs": jnp.abs, "real": jnp.real, "imag": jnp.imag,
+    "sign": jnp.sign, "square": jnp.square, "reciprocal": lambda x: 1 / x,
+    "sqrt": jnp.sqrt, "rsqrt": ft.lax.rsqrt, "exp": jnp.exp, "expm1": jnp.expm1, "log": jnp.log,
+    "sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan,
+    "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan, "sinh": jnp.sinh,
+    "cosh": jnp.cosh, "tanh": jnp.tanh, "asinh": jnp.arcsinh, "acosh": jnp.arccosh,
+    "atanh": jnp.arctanh, "logistic": ft.lax.logistic, "isfinite": jnp.isfinite,
+    "isnan": jnp.isnan, "angle": jnp.angle, "bool": lambda x: x.astype(bool),
 }
-TWO = {"add": fnp.add, "sub": fnp.subtract, "mul": fnp.multiply, "div": fnp.divide,
-       "eq": fnp.equal, "max": fnp.maximum,
-       "where": lambda x, y: fnp.where(x.real > 0, x, y)}
+TWO = {"add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide,
+       "eq": jnp.equal, "max": jnp.maximum,
+       "where": lambda x, y: jnp.where(x.real > 0, x, y)}
 
 
 def chain(x, y):
-    return (x * y - y / 3 + 1j) * fnp.conj(x)
+    return (x * y - y / 3 + 1j) * jnp.conj(x)
 
 
 def draw(*shape):
@@ -52,8 +52,8 @@ def check(functions, args, exact=True):
     def program(*args):
         return {name: f(*args) for name, f in functions.items()}
 
-    narrow = list(map(fnp.asarray, args))
-    wide = [fnp.asarray(a.astype(np.complex64)) for a in args]
+    narrow = list(map(jnp.asarray, args))
+    wide = [jnp.asarray(a.astype(np.complex64)) for a in args]
     same(ft.jit(program)(*narrow), ft.jit(program)(*wide), exact)
     same(program(*narrow), program(*wide), exact)
 
@@ -90,20 +90,20 @@ def test_operations_on_special_values():
 
 def test_a_chain_is_rounded_once_and_does_not_overflow():
     x, y = (v.ravel() for v in np.meshgrid(SPECIAL[::5], SPECIAL[::7]))
-    wide = ft.jit(chain)(*[fnp.asarray(v.astype(np.complex64)) for v in (x, y)])
-    same({"chain": ft.jit(chain)(fnp.asarray(x), fnp.asarray(y))}, {"chain": wide}, True)
+    wide = ft.jit(chain)(*[jnp.asarray(v.astype(np.complex64)) for v in (x, y)])
+    same({"chain": ft.jit(chain)(jnp.asarray(x), jnp.asarray(y))}, {"chain": wide}, True)
     x = np.array([300 + 400j, 60000j], COMPLEX32)
-    found = ft.jit(lambda x: (x * x) / 1000)(fnp.asarray(x))
+    found = ft.jit(lambda x: (x * x) / 1000)(jnp.asarray(x))
     wide = x.astype(np.complex64)
     assert np.asarray(found).tolist() == rounded(wide * wide / 1000).tolist()
-    assert np.isinf(np.asarray(ft.jit(lambda x: x * x)(fnp.asarray(x)))).all()
+    assert np.isinf(np.asarray(ft.jit(lambda x: x * x)(jnp.asarray(x)))).all()
 
 
 def test_a_value_with_several_readers_is_rounded_for_all():
-    x = fnp.asarray(draw(50))
+    x = jnp.asarray(draw(50))
 
     def both(x):
-        y = fnp.exp(x) * x
+        y = jnp.exp(x) * x
         return y, y * 2, y + y
 
     y, twice, total = ft.jit(both)(x)
@@ -112,25 +112,25 @@ def test_a_value_with_several_readers_is_rounded_for_all():
 
 MOVES = {
     "reshape": lambda x, y: x.reshape(3, 8).T, "slice": lambda x, y: x[1:3, ::-2],
-    "gather": lambda x, y: x[fnp.array([2, 0, 3])],
-    "fill": lambda x, y: x.at[fnp.array([1, 9])].get(mode="fill"),
-    "set": lambda x, y: x.at[1:3].set(y[:2]), "join": lambda x, y: fnp.concatenate([x, y], 1),
-    "stack": lambda x, y: fnp.stack([x, y], 1), "pad": lambda x, y: fnp.pad(x, 1),
+    "gather": lambda x, y: x[jnp.array([2, 0, 3])],
+    "fill": lambda x, y: x.at[jnp.array([1, 9])].get(mode="fill"),
+    "set": lambda x, y: x.at[1:3].set(y[:2]), "join": lambda x, y: jnp.concatenate([x, y], 1),
+    "stack": lambda x, y: jnp.stack([x, y], 1), "pad": lambda x, y: jnp.pad(x, 1),
     "update": lambda x, y: ft.lax.dynamic_update_slice(x, y[:2, :2], (1, 1)),
-    "bits": lambda x, y: x.real.astype("float16"), "sort": lambda x, y: fnp.sort(x)}
+    "bits": lambda x, y: x.real.astype("float16"), "sort": lambda x, y: jnp.sort(x)}
 SUMS = {
     "sum": lambda x, y: x.sum(1), "products": lambda x, y: (x * y).sum(0),
     "mean": lambda x, y: x.mean(0), "matmul": lambda x, y: x @ y.T, "var": lambda x, y: x.var(),
-    "cumsum": lambda x, y: fnp.cumsum(x, 1), "prod": lambda x, y: fnp.prod(x, 1),
-    "add_at": lambda x, y: x.at[fnp.array([1, 1, 3])].add(y[:3]),
-    "convolve": lambda x, y: fnp.convolve(x[0], y[0]),
+    "cumsum": lambda x, y: jnp.cumsum(x, 1), "prod": lambda x, y: jnp.prod(x, 1),
+    "add_at": lambda x, y: x.at[jnp.array([1, 1, 3])].add(y[:3]),
+    "convolve": lambda x, y: jnp.convolve(x[0], y[0]),
     "scan": lambda x, y: ft.lax.scan(lambda c, r: (c * 0.5 + r, c * r), x[0], y),
     "cond": lambda x, y: ft.lax.cond(x[0, 0].real > 0, lambda a: a * y, lambda a: a - 1, x),
     "loop": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + y, x),
     "vmap": lambda x, y: ft.vmap(lambda a, b: (a * b).sum())(x, y)}
 FFTS = {
-    "fft": lambda x, y: fnp.fft.fft(x), "ifft": lambda x, y: fnp.fft.ifft(x, norm="forward"),
-    "fft2": lambda x, y: fnp.fft.fft2(x, norm="ortho"), "irfft": lambda x, y: fnp.fft.irfft(x)}
+    "fft": lambda x, y: jnp.fft.fft(x), "ifft": lambda x, y: jnp.fft.ifft(x, norm="forward"),
+    "fft2": lambda x, y: jnp.fft.fft2(x, norm="ortho"), "irfft": lambda x, y: jnp.fft.irfft(x)}
 
 
 def total(f):
@@ -140,14 +140,14 @@ def total(f):
 
 DERIVATIVES = {
     "abs": total(lambda x, y: abs(x * y)), "parts": total(lambda x, y: x.real * x.imag),
-    "exp": total(lambda x, y: fnp.real(fnp.exp(x) * fnp.sin(x) * y)),
-    "gather": total(lambda x, y: abs(x[fnp.array([2, 0, 2])])),
-    "fft": total(lambda x, y: abs(fnp.fft.fft(x * 0.1)) ** 2),
-    "jvp": lambda x, y: ft.jvp(lambda x: fnp.tanh(x) * x, (x,), (y,))[1]}
+    "exp": total(lambda x, y: jnp.real(jnp.exp(x) * jnp.sin(x) * y)),
+    "gather": total(lambda x, y: abs(x[jnp.array([2, 0, 2])])),
+    "fft": total(lambda x, y: abs(jnp.fft.fft(x * 0.1)) ** 2),
+    "jvp": lambda x, y: ft.jvp(lambda x: jnp.tanh(x) * x, (x,), (y,))[1]}
 
 
 def test_order_of_special_values():
-    check({"sort": fnp.sort, "argsort": fnp.argsort, "max": lambda x: fnp.maximum(x, x[::-1])},
+    check({"sort": jnp.sort, "argsort": jnp.argsort, "max": lambda x: jnp.maximum(x, x[::-1])},
           [SPECIAL])
 
 
@@ -163,9 +163,9 @@ def test_programs(functions):
 
 
 def test_products_do_not_overflow_in_parts():
-    x = fnp.full((2, 2), 200 + 200j, "complex32")
+    x = jnp.full((2, 2), 200 + 200j, "complex32")
     for run in (ft.jit, lambda f: f):
-        found = run(lambda x: fnp.matmul(x, x, preferred_element_type=x.dtype))(x)
+        found = run(lambda x: jnp.matmul(x, x, preferred_element_type=x.dtype))(x)
         assert found.dtype == COMPLEX32
         assert (found.real == 0).all() and (found.imag == np.inf).all()
 
@@ -176,13 +176,13 @@ def test_nothing_is_left_to_python():
                *[SUMS[n] for n in ("sum", "products", "matmul", "loop")]]
         return [ONE[n](x) for n in ("exp", "abs", "sqrt", "bool")], [f(x, y) for f in two]
 
-    x = fnp.asarray(draw(4, 6))
+    x = jnp.asarray(draw(4, 6))
     text = lower(ft.lower(program, x, x).jaxpr, frozenset()).text
     assert not text.hosts
 
 
 def test_kernels_of_gpus():
-    x, y = fnp.asarray(draw(4, 6)), fnp.asarray(draw(4, 6))
+    x, y = jnp.asarray(draw(4, 6)), jnp.asarray(draw(4, 6))
     functions = [chain, ONE["exp"], MOVES["join"], MOVES["gather"], SUMS["products"],
                  SUMS["loop"], DERIVATIVES["parts"]]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import dtypes
 from functrans.core.evaluate import interpret
@@ -82,44 +82,44 @@ def test_numbers_that_are_none_come_last():
     nan = np.nan
     z = np.array([complex(nan, nan), complex(1, nan), 3j, complex(nan, 2), complex(-1, nan), 2,
                   complex(nan, 1), complex(-0.0, 2), complex(0.0, 1), np.inf, 1 - 1j])
-    check(fnp.sort, z)
-    check(fnp.argsort, z)
+    check(jnp.sort, z)
+    check(jnp.argsort, z)
 
 
 def test_what_is_not_multiplied_stays():
     z = np.array([np.inf + 1j, np.nan, 2, 3j])
-    check(lambda z: z.at[fnp.array([2, 2])].multiply(fnp.array([1j, 2j])), z)
+    check(lambda z: z.at[jnp.array([2, 2])].multiply(jnp.array([1j, 2j])), z)
 
 
 PROGRAMS = {
     "literals": lambda z, w: (2j * z + (1 - 1j)) * 0.5,
-    "real and complex": lambda z, w: z * z.real + fnp.arange(6.0),
-    "angle": lambda z, w: fnp.angle(z) + abs(w[:6, 0]),
-    "movement": lambda z, w: fnp.concatenate([z[::-1], fnp.pad(z[1:3], 1, constant_values=2j)]),
+    "real and complex": lambda z, w: z * z.real + jnp.arange(6.0),
+    "angle": lambda z, w: jnp.angle(z) + abs(w[:6, 0]),
+    "movement": lambda z, w: jnp.concatenate([z[::-1], jnp.pad(z[1:3], 1, constant_values=2j)]),
     "transposed": lambda z, w: w.T.reshape(3, 2, 3)[:, 1],
-    "sums": lambda z, w: (w.sum(), w.mean(0), fnp.cumsum(w, 1)),
-    "product": lambda z, w: (fnp.prod(w), fnp.prod(w, 1), fnp.prod(w[:0], 0), fnp.prod(z)),
-    "running products": lambda z, w: (fnp.cumprod(w, 0), lax.cumprod(z, reverse=True)),
+    "sums": lambda z, w: (w.sum(), w.mean(0), jnp.cumsum(w, 1)),
+    "product": lambda z, w: (jnp.prod(w), jnp.prod(w, 1), jnp.prod(w[:0], 0), jnp.prod(z)),
+    "running products": lambda z, w: (jnp.cumprod(w, 0), lax.cumprod(z, reverse=True)),
     "matrices": lambda z, w: w @ w.conj().T,
-    "picked": lambda z, w: (w[fnp.array([5, 0, 5])], z[fnp.array([9, -1])]),
-    "filled": lambda z, w: z.at[fnp.array([9, 1])].get(mode="fill", fill_value=1j),
-    "sorted": lambda z, w: (fnp.sort(w, 0), lax.sort((z, fnp.arange(6), z * 2j)),
-                            lax.sort((fnp.arange(6) // 2, z, abs(z)), num_keys=2),
-                            fnp.argsort(fnp.round(w.real) + 1j * fnp.round(w.imag), axis=0)),
-    "multiplied": lambda z, w: (z.at[fnp.array([1, 4, 1, 9, 1])].multiply(z[:5] + 1, mode="drop"),
-                                w.at[fnp.array([5, 0, 5])].multiply(w[:3]),
-                                w.at[1, fnp.array([2, 2])].multiply(z[:2]),
+    "picked": lambda z, w: (w[jnp.array([5, 0, 5])], z[jnp.array([9, -1])]),
+    "filled": lambda z, w: z.at[jnp.array([9, 1])].get(mode="fill", fill_value=1j),
+    "sorted": lambda z, w: (jnp.sort(w, 0), lax.sort((z, jnp.arange(6), z * 2j)),
+                            lax.sort((jnp.arange(6) // 2, z, abs(z)), num_keys=2),
+                            jnp.argsort(jnp.round(w.real) + 1j * jnp.round(w.imag), axis=0)),
+    "multiplied": lambda z, w: (z.at[jnp.array([1, 4, 1, 9, 1])].multiply(z[:5] + 1, mode="drop"),
+                                w.at[jnp.array([5, 0, 5])].multiply(w[:3]),
+                                w.at[1, jnp.array([2, 2])].multiply(z[:2]),
                                 w.at[:0].multiply(w[:0])),
-    "put": lambda z, w: (z.at[2].set(3j), z.at[fnp.array([1, 1])].add(z[:2])),
-    "chosen": lambda z, w: fnp.where(z.real > 0, z, 1j),
+    "put": lambda z, w: (z.at[2].set(3j), z.at[jnp.array([1, 1])].add(z[:2])),
+    "chosen": lambda z, w: jnp.where(z.real > 0, z, 1j),
     "dtypes": lambda z, w: (z.astype("complex64"), z.astype(bool), z.astype(float), z == 0),
-    "slice": lambda z, w: lax.dynamic_update_slice(w, w[:2] * 1j, (fnp.int32(1), 0)),
+    "slice": lambda z, w: lax.dynamic_update_slice(w, w[:2] * 1j, (jnp.int32(1), 0)),
     "loop": lambda z, w: lax.scan(lambda c, x: (c * x[0] + 1j, (c, abs(c))), z[0], w),
     "while": lambda z, w: lax.while_loop(lambda c: abs(c[0]) < 10, lambda c: (c[0] * 2j, c[1] + 1),
                                          (z[1], 0)),
     "branch": lambda z, w: lax.cond(z[0].real > 0, lambda: z * 1j, lambda: z + 1),
     "inside only": lambda z, w: abs(lax.complex(w.real, w.imag) * 1j),
-    "gradient": lambda z, w: ft.grad(lambda w: abs(fnp.tanh(w @ w.T)).sum())(w),
+    "gradient": lambda z, w: ft.grad(lambda w: abs(jnp.tanh(w @ w.T)).sum())(w),
 }
 
 
@@ -136,12 +136,12 @@ def test_convolutions():
 
 
 def test_operations_without_a_rule_take_whole_arrays():
-    split = check(lambda z: fnp.linalg.inv(z * 1j) + z, numbers(3, 3), left={"solve"}, rtol=1e-10)
+    split = check(lambda z: jnp.linalg.inv(z * 1j) + z, numbers(3, 3), left={"solve"}, rtol=1e-10)
     assert [e.primitive.name for e in split.eqns].count("real") == 2  # of the input and the inverse
 
 
 def test_real_programs_stay_as_they_are():
-    jaxpr = ft.make_jaxpr(lambda x: fnp.sin(x) + 1)(1.0).jaxpr
+    jaxpr = ft.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0).jaxpr
     assert split_complex(jaxpr) is jaxpr
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.c.lower import lower
 from functrans.primitives.solve import adjugate
@@ -47,18 +47,18 @@ def test_gradients_of_extremes_over_many_windows(strides, pads, base, spread):
 @pytest.mark.parametrize("shape", [(2, 3, 0), (2, 0, 3), (2, 0, 0)])
 def test_factors_of_matrices_without_elements(shape):
     a = np.zeros(shape)
-    for fun in (lambda a: fnp.linalg.qr(a, mode="complete"), fnp.linalg.qr, lax.linalg.lu,
-                fnp.linalg.svd, lambda a: fnp.linalg.svd(a, full_matrices=False)):
+    for fun in (lambda a: jnp.linalg.qr(a, mode="complete"), jnp.linalg.qr, lax.linalg.lu,
+                jnp.linalg.svd, lambda a: jnp.linalg.svd(a, full_matrices=False)):
         assert_compiled(fun, a)
     if shape[1] == shape[2]:
-        assert_compiled(lambda a: (fnp.linalg.det(a), fnp.linalg.slogdet(a), fnp.linalg.inv(a)), a)
+        assert_compiled(lambda a: (jnp.linalg.det(a), jnp.linalg.slogdet(a), jnp.linalg.inv(a)), a)
 
 
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
 def test_factors_of_matrices_of_halves(dtype):
     a = RNG.standard_normal((6, 6))
     a = (a @ a.T + 6 * np.eye(6)).astype(dtype)
-    assert_compiled(lambda a: (fnp.linalg.cholesky(a), fnp.linalg.det(a), fnp.linalg.inv(a),
+    assert_compiled(lambda a: (jnp.linalg.cholesky(a), jnp.linalg.det(a), jnp.linalg.inv(a),
                                lax.linalg.lu(a)), a, tolerance=2e-2)
 
 
@@ -66,7 +66,7 @@ def test_products_of_booleans():
     x, y = RNG.random((30, 50)) < 0.1, RNG.random((50, 20)) < 0.1
     assert_compiled(lambda x, y: x @ y, x, y)
     assert_compiled(lambda x, y: x @ y, x[:, :0], y[:0])
-    assert_compiled(lambda x, y: fnp.einsum("bij,bjk->bik", x, y),
+    assert_compiled(lambda x, y: jnp.einsum("bij,bjk->bik", x, y),
                     RNG.random((3, 4, 5)) < 0.3, RNG.random((3, 5, 6)) < 0.3)
 
 
@@ -79,15 +79,15 @@ def test_places_of_extremes(dtype, shape):
     else:
         ends = np.iinfo(dtype)
         x = RNG.integers(ends.min, ends.max, shape, dtype, endpoint=True)
-    assert_compiled(lambda x: [f(x, axis) for f in (fnp.argmax, fnp.argmin) for axis in (0, 1)], x)
+    assert_compiled(lambda x: [f(x, axis) for f in (jnp.argmax, jnp.argmin) for axis in (0, 1)], x)
 
 
 @pytest.mark.parametrize("mode", ["clip", "fill"])
 def test_indices_without_a_sign_in_64_bits(mode):
     i = np.array([0, 3, 9, 10, 2**63, 2**64 - 1], np.uint64)
-    assert_compiled(lambda x, i: x.at[i].get(mode=mode, fill_value=-1), fnp.arange(10.0), i)
-    assert_compiled(lambda x, i: x.at[i].add(1.0, mode="drop"), fnp.arange(10.0), fnp.array(i))
-    assert_compiled(lambda x, i: lax.dynamic_slice(x, (i,), (3,)), fnp.arange(10.0), i[-1])
+    assert_compiled(lambda x, i: x.at[i].get(mode=mode, fill_value=-1), jnp.arange(10.0), i)
+    assert_compiled(lambda x, i: x.at[i].add(1.0, mode="drop"), jnp.arange(10.0), jnp.array(i))
+    assert_compiled(lambda x, i: lax.dynamic_slice(x, (i,), (3,)), jnp.arange(10.0), i[-1])
 
 
 @pytest.mark.one_in(2)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from tests.lowering.schedules import plan, reasons, steps
 
 RNG = np.random.default_rng(0)
@@ -32,22 +32,22 @@ def relu_gradient(x, w, b, z):
 
 
 PROGRAMS = {
-    "bias_activation": (lambda x, w, b: fnp.tanh(x @ w + b), (X, W, B), ["gemm(full)"]),
+    "bias_activation": (lambda x, w, b: jnp.tanh(x @ w + b), (X, W, B), ["gemm(full)"]),
     "residual_scale": (lambda x, w, z: 0.5 * (x @ w) + z, (X, W, Z), ["gemm(full)"]),
-    "product_is_kept": (lambda x, w, b: (x @ w, fnp.tanh(x @ w + b)), (X, W, B),
+    "product_is_kept": (lambda x, w, b: (x @ w, jnp.tanh(x @ w + b)), (X, W, B),
                         ["gemm(full) kept"]),
-    "two_products": (lambda x, w, y, v: fnp.tanh(x @ w + y @ v), (X, W, Y, V),
+    "two_products": (lambda x, w, y, v: jnp.tanh(x @ w + y @ v), (X, W, Y, V),
                      ["gemm", "gemm(full)"]),
-    "each_its_own": (lambda x, w, y, v, z: (fnp.sin(x @ w) + z, fnp.cos(y @ v) + z),
+    "each_its_own": (lambda x, w, y, v, z: (jnp.sin(x @ w) + z, jnp.cos(y @ v) + z),
                      (X, W, Y, V, Z), ["gemm(full)", "gemm(full)"]),
-    "rows_of_columns": (lambda x, w: (x @ w) * fnp.arange(96.0)[:, None], (X, W), ["gemm(full)"]),
-    "several_free_axes": (lambda x, w, b: fnp.tanh(x.reshape(8, 12, 40) @ w + b), (X, W, B),
+    "rows_of_columns": (lambda x, w: (x @ w) * jnp.arange(96.0)[:, None], (X, W), ["gemm(full)"]),
+    "several_free_axes": (lambda x, w, b: jnp.tanh(x.reshape(8, 12, 40) @ w + b), (X, W, B),
                           ["gemm(full)"]),
-    "batched": (lambda x, w: fnp.tanh(x.reshape(2, 48, 40) @ w.reshape(2, 40, 56)), (X, W),
+    "batched": (lambda x, w: jnp.tanh(x.reshape(2, 48, 40) @ w.reshape(2, 40, 56)), (X, W),
                 ["gemm(full)"]),
-    "sum_of_squares": (lambda x, w: fnp.sum(fnp.tanh(x @ w + 1.0) ** 2), (X, W),
+    "sum_of_squares": (lambda x, w: jnp.sum(jnp.tanh(x @ w + 1.0) ** 2), (X, W),
                        ["gemm", "reduce_row"]),
-    "rest_is_a_kernel": (lambda x, w, z: (lambda y: (y, y.sum(axis=0)))(fnp.tanh(x @ w) * z),
+    "rest_is_a_kernel": (lambda x, w, z: (lambda y: (y, y.sum(axis=0)))(jnp.tanh(x @ w) * z),
                          (X, W, Z), ["gemm(full)", "reduce_column"]),
     "softmax": (lambda x, w: ft.nn.softmax(x @ w), (X, W),
                 ["gemm", "reduce_row full reduce_row full"]),
@@ -68,7 +68,7 @@ def test_values(name):
 
 
 def check(f, *args, tolerance=1e-5):
-    args = [fnp.asarray(x) for x in args]
+    args = [jnp.asarray(x) for x in args]
     got, expected = ft.jit(f)(*args), f(*args)
     for x, y in zip(ft.tree.leaves(got), ft.tree.leaves(expected), strict=True):
         assert x.dtype == y.dtype
@@ -90,7 +90,7 @@ def test_reasons_are_kept():
     assert "no epilogue of a product: it reduces the product before anything else" in reasons(
         lambda x, w: ft.nn.softmax(x @ w), X, W)
     assert "no epilogue of a product: the product is small" in reasons(
-        lambda x, w: fnp.tanh(x @ w), array(8, 8), array(8, 8))
+        lambda x, w: jnp.tanh(x @ w), array(8, 8), array(8, 8))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", ml_dtypes.bfloat16, "int32", "int8"])
@@ -98,7 +98,7 @@ def test_dtypes(dtype):
     x, w, b = X.astype(dtype), W.astype(dtype), B.astype(dtype)
 
     def f(x, w, b):
-        return x @ w + b, fnp.maximum(x @ w, 0).astype("float32")
+        return x @ w + b, jnp.maximum(x @ w, 0).astype("float32")
 
     exact = dtype in ("int32", "int8")
     check(f, x, w, b, tolerance=0 if exact else 1e-5 if dtype == "float64" else 2e-2)
@@ -125,7 +125,7 @@ def test_shapes(m, n, k, batch, turned, kept):
 
     def f(x, w, bias, rest):
         out = x @ (w.swapaxes(1, 2) if turned else w)
-        result = fnp.where(rest > 0, out * 0.5 + bias, rest)
+        result = jnp.where(rest > 0, out * 0.5 + bias, rest)
         return (result, out, result.sum(axis=-1)) if kept else result
 
     check(f, x, w, bias, rest)

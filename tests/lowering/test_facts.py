@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 
@@ -37,7 +37,7 @@ def test_what_facts_decide_is_so_wherever_they_hold(given):
 def test_borders_of_a_stencil_are_written_once_each():
     """Rows at the top, at the bottom and between them: three loops, not one for each of 2^3."""
     def stencil(x):
-        y = fnp.pad(x, ((2, 1), (0, 0)))
+        y = jnp.pad(x, ((2, 1), (0, 0)))
         return y[:-3] + 2 * y[1:-2] - 3 * y[3:] * x
 
     x = ft.ShapeDtypeStruct((48, 64), "float32")

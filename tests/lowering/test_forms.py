@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.evaluate import interpret
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.passes.pipeline import simplify
@@ -58,7 +58,7 @@ def test_other_failures_are_not_hidden():
 
 def recurrence(size):
     w = np.eye(size, dtype="f4") * 0.5
-    return lambda x: lax.scan(lambda h, y: (fnp.tanh(h @ w + y), h.sum()), x[0], x)
+    return lambda x: lax.scan(lambda h, y: (jnp.tanh(h @ w + y), h.sum()), x[0], x)
 
 
 def lowered(fun, x, rejected=None):
@@ -114,7 +114,7 @@ def test_forms_that_are_preferred_are_taken_where_they_can_be_had():
 @pytest.mark.parametrize("plan", [plans.CPU, plans.GPU, plans.GPU_OF_ALL_SIZES],
                          ids=["cpu", "gpu", "all sizes"])
 def test_an_unfused_graph_has_a_kernel_for_each_value(plan):
-    jaxpr = simplify(ft.make_jaxpr(lambda x: ft.nn.softmax(fnp.sin(x) * 2) + x.sum(0))(
+    jaxpr = simplify(ft.make_jaxpr(lambda x: ft.nn.softmax(jnp.sin(x) * 2) + x.sum(0))(
         np.ones((8, 16), "f4")).jaxpr.hoist_consts())
     graph, fused = plan.schedule(graph_of(jaxpr))
     _, unfused = plan.schedule(graph, UnfusedValues(whole=True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import eval_jaxpr
 from functrans.lowering.passes import pipeline
@@ -24,9 +24,9 @@ def walk(step, s, xs=None):
 def lorenz(rho, s):
     def step(s, _):
         x, y, z = s
-        d = fnp.stack([10 * (y - x), x * (rho - z) - y, x * y - 8 / 3 * z])
+        d = jnp.stack([10 * (y - x), x * (rho - z) - y, x * y - 8 / 3 * z])
         return s + 0.01 * d, None
-    return fnp.sum(walk(step, s)[0] ** 2)
+    return jnp.sum(walk(step, s)[0] ** 2)
 
 
 def van_der_pol(mu, s):
@@ -46,78 +46,78 @@ def logistic(r, s):
 def heat(k, s):
     """Places of a lane mix."""
     def step(u, _):
-        return u + k * (fnp.roll(u, 1) - 2 * u + fnp.roll(u, -1)), None
-    return fnp.sum(fnp.sin(walk(step, fnp.tile(s, 4))[0]))
+        return u + k * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1)), None
+    return jnp.sum(jnp.sin(walk(step, jnp.tile(s, 4))[0]))
 
 
 def loss_at_each_step(k, s):
     def step(s, x):
-        s = fnp.tanh(WEIGHT.astype(s.dtype) @ s * k) + 0.1 * x
+        s = jnp.tanh(WEIGHT.astype(s.dtype) @ s * k) + 0.1 * x
         return s, s
     walked = WALKED.astype(s.dtype)
     _, ys = walk(step, s, walked)
-    return fnp.mean((ys - walked) ** 2) + fnp.sum(ys[:, 0])
+    return jnp.mean((ys - walked) ** 2) + jnp.sum(ys[:, 0])
 
 
 def sum_in_the_carry(k, s):
     def step(c, _):
         s, total = c
-        s = fnp.sin(k * s)
-        return (s, total + fnp.sum(s * s)), None
-    return walk(step, (s, fnp.sum(s) * 0))[0][1]
+        s = jnp.sin(k * s)
+        return (s, total + jnp.sum(s * s)), None
+    return walk(step, (s, jnp.sum(s) * 0))[0][1]
 
 
 def choices(k, s):
     def step(s, x):
-        return fnp.where(s > 0, fnp.sqrt(fnp.where(s > 0, s, 1)) * k, s - k * x), None
-    return fnp.sum(walk(step, s, WALKED.astype(s.dtype))[0])
+        return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1)) * k, s - k * x), None
+    return jnp.sum(walk(step, s, WALKED.astype(s.dtype))[0])
 
 
 def nested(k, s):
     def step(s, _):
         def inner(s, _):
-            return s + 0.1 * fnp.sin(k * s), None
+            return s + 0.1 * jnp.sin(k * s), None
         return lax.scan(inner, s, None, length=3)[0] * 0.9, None
-    return fnp.sum(walk(step, s)[0])
+    return jnp.sum(walk(step, s)[0])
 
 
 def backwards(k, s):
     def step(s, x):
-        return fnp.cos(s * k) + x, None
-    return fnp.sum(lax.scan(step, s, WALKED.astype(s.dtype), reverse=True)[0])
+        return jnp.cos(s * k) + x, None
+    return jnp.sum(lax.scan(step, s, WALKED.astype(s.dtype), reverse=True)[0])
 
 
 def places(k, s):
     def step(s, i):
-        return s.at[i % 3].set(k * fnp.sin(s[(i + 1) % 3])), None
-    return fnp.sum(walk(step, s, fnp.arange(STEPS))[0])
+        return s.at[i % 3].set(k * jnp.sin(s[(i + 1) % 3])), None
+    return jnp.sum(walk(step, s, jnp.arange(STEPS))[0])
 
 
 def outside(k, s):
     """The coefficient is used before, within and after the loop."""
     def step(s, x):
-        return s * fnp.exp(-k * x * x), fnp.sum(s)
+        return s * jnp.exp(-k * x * x), jnp.sum(s)
     end, sums = walk(step, s, WALKED.astype(s.dtype))
-    return fnp.sum(end) * k + fnp.sum(sums * sums)
+    return jnp.sum(end) * k + jnp.sum(sums * sums)
 
 
 def root_of_mean(k, s):
     """The cotangents are known after the loop."""
     def step(s, x):
-        s = fnp.sin(k * s) + 0.1 * x
+        s = jnp.sin(k * s) + 0.1 * x
         return s, s[0] * s[1]
     _, ys = walk(step, s, WALKED.astype(s.dtype))
-    return fnp.sqrt(fnp.mean(ys ** 2) + 1)
+    return jnp.sqrt(jnp.mean(ys ** 2) + 1)
 
 
 def log_of_sum(k, s):
     """One cotangent for all steps is known after the loop."""
     def step(c, x):
         s, total = c
-        s = fnp.sin(k * s) + 0.1 * x
-        return (s, total + fnp.sum(s * s)), fnp.sum(s)
-    (_, total), sums = walk(step, (s, fnp.sum(s) * 0), WALKED.astype(s.dtype))
-    return fnp.log(total) * fnp.sin(fnp.sum(sums))
+        s = jnp.sin(k * s) + 0.1 * x
+        return (s, total + jnp.sum(s * s)), jnp.sum(s)
+    (_, total), sums = walk(step, (s, jnp.sum(s) * 0), WALKED.astype(s.dtype))
+    return jnp.log(total) * jnp.sin(jnp.sum(sums))
 
 
 LOSSES = [lorenz, van_der_pol, logistic, heat, loss_at_each_step, root_of_mean, log_of_sum,
@@ -170,7 +170,7 @@ def test_the_gradient_of_a_lane_alone_and_of_a_mean(monkeypatch, loss):
     check(monkeypatch, ft.value_and_grad(loss), (k[0], s[0]))
 
     def mean(k, s):
-        return fnp.mean(ft.vmap(loss, (None, 0))(k, s))
+        return jnp.mean(ft.vmap(loss, (None, 0))(k, s))
     check(monkeypatch, ft.grad(mean), (k[0], s))
 
 
@@ -189,15 +189,15 @@ def test_gradients_to_several_numbers(monkeypatch, numbers, loops):
     """Two are carried along, three are not: neither as scalars nor as an array."""
     def loss(k, s):
         def step(s, x):
-            return fnp.sin(s * k[0]) + fnp.cos(k[-1] * x) * k[numbers // 2], None
-        return fnp.sum(walk(step, s, WALKED)[0])
+            return jnp.sin(s * k[0]) + jnp.cos(k[-1] * x) * k[numbers // 2], None
+        return jnp.sum(walk(step, s, WALKED)[0])
 
     ks = RNG.uniform(0.2, 0.9, (numbers, LANES)), RNG.normal(size=(LANES, 3))
     for fun, args in [
             (ft.vmap(ft.grad(loss), (1, 0)), ks),
             (ft.vmap(ft.grad(lambda k, s: loss(list(k), s)), ((0,) * numbers, 0)),
              (tuple(ks[0]), ks[1])),
-            (ft.grad(lambda k, s: fnp.sum(ft.vmap(loss, (None, 0))(k, s))), (ks[0][:, 0], ks[1]))]:
+            (ft.grad(lambda k, s: jnp.sum(ft.vmap(loss, (None, 0))(k, s))), (ks[0][:, 0], ks[1]))]:
         flat, tree = ft.tree.flatten(args)
 
         def call(*flat, fun=fun, tree=tree):
@@ -214,9 +214,9 @@ def two_of_long_steps(k, s):
     def loss(a, b):
         def step(s, _):
             for _ in range(6):
-                s = fnp.sin(a * s) * b + fnp.tanh(s)
+                s = jnp.sin(a * s) * b + jnp.tanh(s)
             return s, None
-        return fnp.sum(walk(step, s)[0])
+        return jnp.sum(walk(step, s)[0])
     return ft.grad(loss, (0, 1))(k, 2 * k)
 
 
@@ -227,7 +227,7 @@ def gradient_to_start(k, s):
 def not_linear(k, s):
     """The second loop multiplies what it carries by itself."""
     def step(s, _):
-        return fnp.sin(k * s), s
+        return jnp.sin(k * s), s
     end, ys = walk(step, s)
     return lax.scan(lambda c, y: (c * c * 0.1 + y, None), end, ys, reverse=True)[0]
 
@@ -235,14 +235,14 @@ def not_linear(k, s):
 def walks_on(k, s):
     """The second loop walks in the direction of the first."""
     def step(s, _):
-        return fnp.sin(k * s), s
+        return jnp.sin(k * s), s
     end, ys = walk(step, s)
-    return fnp.sum(lax.scan(lambda c, y: (c * y, None), end, ys)[0])
+    return jnp.sum(lax.scan(lambda c, y: (c * y, None), end, ys)[0])
 
 
 def collects(k, s):
     """What the second loop collects is read."""
-    return ft.grad(lambda xs: fnp.sum(walk(lambda s, x: (fnp.sin(k * s + x), None), s, xs)[0]))(
+    return ft.grad(lambda xs: jnp.sum(walk(lambda s, x: (jnp.sin(k * s + x), None), s, xs)[0]))(
         WALKED)
 
 
@@ -269,7 +269,7 @@ def test_a_lane_alone_is_decided_as_among_others():
 def test_what_a_choice_does_not_take_may_have_no_derivative(monkeypatch):
     """The tangent there is infinite or NaN, and is not chosen."""
     def loss(k, s):
-        return fnp.sum(walk(lambda s, _: (fnp.where(s > 0, fnp.sqrt(s), 0.5 * s) * k, None), s)[0])
+        return jnp.sum(walk(lambda s, _: (jnp.where(s > 0, jnp.sqrt(s), 0.5 * s) * k, None), s)[0])
 
     args = np.full(4, 0.7), np.array([[0.0], [-1.0], [0.5], [-0.0]])
     fun = ft.vmap(ft.grad(loss))
@@ -305,29 +305,29 @@ def test_compiled(loss):
 def random_loss(seed):
     """A body of ten random operations on two carried values, an element and the coefficient."""
     rng = np.random.default_rng(seed)
-    unary = [fnp.sin, fnp.tanh, lambda x: x * x * 0.3, lambda x: fnp.sqrt(1 + x * x), fnp.cos,
-             lambda x: fnp.roll(x, 1), lambda x: fnp.where(x > 0, x, 0.1 * x),
-             lambda x: fnp.broadcast_to(fnp.sum(x) * 0.3, x.shape), fnp.flip,
+    unary = [jnp.sin, jnp.tanh, lambda x: x * x * 0.3, lambda x: jnp.sqrt(1 + x * x), jnp.cos,
+             lambda x: jnp.roll(x, 1), lambda x: jnp.where(x > 0, x, 0.1 * x),
+             lambda x: jnp.broadcast_to(jnp.sum(x) * 0.3, x.shape), jnp.flip,
              lambda x: x[np.array([2, 0, 1])], lambda x: x.at[np.array([1, 2])].add(0.5 * x[:2]),
-             lambda x: WEIGHT.astype(x.dtype) @ x, fnp.cumsum]
+             lambda x: WEIGHT.astype(x.dtype) @ x, jnp.cumsum]
     binary = [lambda x, y: x * y * 0.5, lambda x, y: x + y, lambda x, y: x - y,
-              lambda x, y: x / (2 + y * y), fnp.maximum,
-              lambda x, y: fnp.where(x > y, y, x)]
+              lambda x, y: x / (2 + y * y), jnp.maximum,
+              lambda x, y: jnp.where(x > y, y, x)]
     plan = [(rng.integers(2), rng.integers(99), rng.integers(99), rng.integers(99))
             for _ in range(10)]
     ends = rng.integers(4, 14, 3)
 
     def loss(k, s):
         def step(carry, x):
-            values = [*carry, x, k * fnp.ones_like(x)]
+            values = [*carry, x, k * jnp.ones_like(x)]
             for two, op, i, j in plan:
                 values.append(binary[op % len(binary)](values[i % len(values)],
                                                        values[j % len(values)])
                               if two else unary[op % len(unary)](values[i % len(values)]))
-            a, b, y = [fnp.tanh(values[e]) for e in ends]
+            a, b, y = [jnp.tanh(values[e]) for e in ends]
             return (a, b + 0.1 * k * carry[0]), y
         (a, b), ys = walk(step, (s, s * s), WALKED.astype(s.dtype))
-        return fnp.sum(a * b) + fnp.mean(ys ** 2)
+        return jnp.sum(a * b) + jnp.mean(ys ** 2)
     return loss
 
 

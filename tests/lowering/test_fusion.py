@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule import plans
@@ -30,8 +30,8 @@ IDS = np.zeros(9, np.int32)
 
 
 def layer_norm(x, gain, bias):
-    centred = x - fnp.mean(x, 1, keepdims=True)
-    return centred / fnp.sqrt(fnp.mean(centred * centred, 1, keepdims=True) + 1e-5) * gain + bias
+    centred = x - jnp.mean(x, 1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred * centred, 1, keepdims=True) + 1e-5) * gain + bias
 
 
 PROGRAMS = {
@@ -49,20 +49,20 @@ PROGRAMS = {
           row: f32[64]
           full: f32[64, 128] stored
           reads f32[128], f32[64, 128]"""),
-    "siblings": (lambda x: (fnp.exp(x), fnp.exp(x) + 1, fnp.sin(x)), (X,), """\
+    "siblings": (lambda x: (jnp.exp(x), jnp.exp(x) + 1, jnp.sin(x)), (X,), """\
         kernel 1: 8192 elements in pieces of 4096, 1 loop
           full: f32[64, 128] stored
           full: f32[64, 128] stored
           full: f32[64, 128] stored
           reads f32[64, 128]"""),
-    "sums_over_everything": (lambda x: (fnp.sum(x, 1), fnp.sum(x, 0), fnp.sum(x)), (X,), """\
+    "sums_over_everything": (lambda x: (jnp.sum(x, 1), jnp.sum(x, 0), jnp.sum(x)), (X,), """\
         kernel 1: 64 rows of 128, 1 loop
           reduce_row: add f32[64] stored
           reduce_column: add f32[128] stored
           reduce_all: add f32[] stored
           reads f32[64, 128]"""),
     "sum_of_what_is_turned_and_stored": (
-        lambda x: (fnp.sin(x[:, :64].T) + x[:, :64], (fnp.sin(x[:, :64].T) + x[:, :64]).sum()),
+        lambda x: (jnp.sin(x[:, :64].T) + x[:, :64], (jnp.sin(x[:, :64].T) + x[:, :64]).sum()),
         (X,), """\
         kernel 1: 64 rows of 64, 1 loop
           full: f32[64, 64] stored
@@ -70,27 +70,27 @@ PROGRAMS = {
         kernel 2: 1 row of 4096, 1 loop
           reduce_row: add f32[] stored
           reads f32[64, 64]"""),
-    "sum_with_prologue_and_epilogue": (lambda x: fnp.sqrt(fnp.sum(fnp.sin(x), 1)) + 1, (X,), """\
+    "sum_with_prologue_and_epilogue": (lambda x: jnp.sqrt(jnp.sum(jnp.sin(x), 1)) + 1, (X,), """\
         kernel 1: 64 rows of 128, 1 loop
           reduce_row: add f32[64]
           row: f32[64] stored
           reads f32[64, 128]"""),
-    "gather_and_consumer": (lambda x, i: fnp.sin(x[i]) + 2, (X, IDS), """\
+    "gather_and_consumer": (lambda x, i: jnp.sin(x[i]) + 2, (X, IDS), """\
         kernel 1: 9 rows of 128, 1 loop
           full: f32[9, 128] stored
           reads f32[64, 128], i32[9]"""),
     "scatter_of_an_expression": (
-        lambda x, i: fnp.zeros((5, 128), np.float32).at[i].add(fnp.sin(x[:9])), (X, IDS), """\
+        lambda x, i: jnp.zeros((5, 128), np.float32).at[i].add(jnp.sin(x[:9])), (X, IDS), """\
         kernel 1: 1 row of 640, 1 loop
           full: f32[5, 128] stored
         kernel 2: 9 rows of 128, 1 loop
           scatter: scatter_add f32[5, 128] stored
           reads f32[64, 128], i32[9]"""),
-    "concatenate": (lambda x: fnp.concatenate([fnp.sin(x), x]) + 1, (X,), """\
+    "concatenate": (lambda x: jnp.concatenate([jnp.sin(x), x]) + 1, (X,), """\
         kernel 1: 128 rows of 128, 1 loop
           full: f32[128, 128] stored
           reads f32[64, 128]"""),
-    "pad": (lambda x: fnp.pad(fnp.exp(x), 1) * 2, (X,), """\
+    "pad": (lambda x: jnp.pad(jnp.exp(x), 1) * 2, (X,), """\
         kernel 1: 66 rows of 130, 1 loop
           full: f32[66, 130] stored
           reads f32[64, 128]"""),
@@ -114,7 +114,7 @@ PROGRAMS = {
           full: f32[4, 100000] stored
           reads add f32[4], f32[4, 100000]
         apart: f32[4, 100000]: the rows are too long to stay in the cache between two loops"""),
-    "known_after_the_loops": (lambda x: x / fnp.max(x, 0), (X,), """\
+    "known_after_the_loops": (lambda x: x / jnp.max(x, 0), (X,), """\
         kernel 1: 64 rows of 128, 1 loop
           reduce_column: max f32[128] stored
           reads f32[64, 128]
@@ -147,6 +147,6 @@ def test_layer_norm_and_its_gradient_are_one_kernel():
 
 
 def test_the_lines_of_the_user_are_named():
-    text = show(plan(lambda x: fnp.sum(fnp.sin(x), 1), X))
+    text = show(plan(lambda x: jnp.sum(jnp.sin(x), 1), X))
     assert "reduce_row: add f32[64] stored  test_fusion.py:" in text
-    assert "fnp.sum(fnp.sin(x), 1)" in text
+    assert "jnp.sum(jnp.sin(x), 1)" in text

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.c.lower import in_real_numbers, lower
 from functrans.lowering.loops.tensor import HostCall
@@ -37,6 +37,6 @@ def test_the_table_is_what_goes_to_the_host():
 
 def test_complex_arrays_are_moved_by_kernels():
     z = np.ones((4, 5), np.complex64)
-    for fun in (lambda z: (z * z).T, lambda z: fnp.broadcast_to(z[0] * 2, (3, 5)),
-                lambda z: z.T.reshape(-1) ** 2, lambda z: fnp.prod(z, axis=1)):
+    for fun in (lambda z: (z * z).T, lambda z: jnp.broadcast_to(z[0] * 2, (3, 5)),
+                lambda z: z.T.reshape(-1) ** 2, lambda z: jnp.prod(z, axis=1)):
         assert not lower(ft.lower(fun, z).jaxpr, frozenset()).text.hosts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.loops.expr import ExprBuilder
 
@@ -20,7 +20,7 @@ def turned(x):
 
 def test_values_and_gradients_are_those_of_the_array():
     x = RNG.normal(size=(50, 3)).astype("f")
-    for fun in (ft.vmap(turned), ft.vmap(ft.grad(lambda x: fnp.sum(turned(x) ** 2)))):
+    for fun in (ft.vmap(turned), ft.vmap(ft.grad(lambda x: jnp.sum(turned(x) ** 2)))):
         np.testing.assert_allclose(ft.jit(fun)(x), fun(x), rtol=1e-5)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.passes.pipeline import simplify
@@ -54,7 +54,7 @@ def test_lanes_of_two_axes():
                                   lambda s: (s[0] + 1, s[1] * s[1] + x), (0, y))
         first, z = walk(30)
         again, w = walk(first + 2)
-        return first + again, fnp.where(z > 1, w, z)
+        return first + again, jnp.where(z > 1, w, z)
 
     x, y = np.linspace(-1, 1, 48, dtype=np.float32), np.linspace(0, 1, 20, dtype=np.float32)
     image = ft.vmap(ft.vmap(pixel, in_axes=(None, 0)), in_axes=(0, None))
@@ -69,8 +69,8 @@ def test_blocks_of_lanes_with_vectors():
     """A vector of a lane goes into its kernel, and comes out of it, as it is."""
     def walk(y, n):
         y, k = lax.while_loop(lambda s: s[1] < n, lambda s: (
-            fnp.stack([s[0][1], 0.5 * s[0][0], s[0][2] + s[0][0]]), s[1] + 1), (y * 2, 0))
-        return fnp.concatenate([y, y[:1]]), k
+            jnp.stack([s[0][1], 0.5 * s[0][0], s[0][2] + s[0][0]]), s[1] + 1), (y * 2, 0))
+        return jnp.concatenate([y, y[:1]]), k
 
     y = np.linspace(-1, 1, 3 * 8192, dtype=np.float32).reshape(8192, 3)
     n = np.arange(8192, dtype=np.int32) % 30
@@ -100,10 +100,10 @@ def test_a_loop_that_starts_again_is_none_of_lanes():
     """Lanes that are done run again where others do: that is no loop of a lane alone."""
     def body(state):
         running, x, n = state
-        return x < 5, fnp.where(running, x + 1, x), n + 1
+        return x < 5, jnp.where(running, x + 1, x), n + 1
 
     def loop(running, x):
-        return lax.while_loop(lambda s: fnp.any(s[0]), body, (running, x, 0))
+        return lax.while_loop(lambda s: jnp.any(s[0]), body, (running, x, 0))
 
     running, x = np.arange(64) < 40, np.zeros(64, np.float32)
     assert not kernels(loop, running, x)
@@ -113,7 +113,7 @@ def test_a_loop_that_starts_again_is_none_of_lanes():
 
 def test_lanes_that_look_at_each_other_are_none():
     def step(x, _):
-        return x + fnp.sum(x), None
+        return x + jnp.sum(x), None
 
     assert not kernels(lambda x: lax.scan(step, x, None, length=9)[0], np.ones(64, np.float32))
 
@@ -121,7 +121,7 @@ def test_lanes_that_look_at_each_other_are_none():
 def test_records_stay_with_the_lane():
     """Forwards and backwards are one kernel."""
     def loss(p, x):
-        return fnp.sum(lax.fori_loop(0, 200, lambda _, y: y + 0.01 * fnp.sin(p * y), x) ** 2)
+        return jnp.sum(lax.fori_loop(0, 200, lambda _, y: y + 0.01 * jnp.sin(p * y), x) ** 2)
 
     x = np.linspace(0.1, 1, 3 * LANES, dtype=np.float32).reshape(LANES, 3)
     p = np.linspace(1, 2, LANES, dtype=np.float32)
@@ -137,7 +137,7 @@ def test_weights_of_lanes_are_vectors_before_the_loop_that_reads_them():
         first, second = w[:32].reshape(4, 8), w[32:].reshape(8, 4)
 
         def step(s, _):
-            s = fnp.tanh(fnp.tanh(s @ first) @ second)
+            s = jnp.tanh(jnp.tanh(s @ first) @ second)
             return s, s[0]
         return lax.scan(step, start, None, length=20)
 
@@ -163,10 +163,10 @@ def test_a_step_of_many_gathers_is_of_one_vector():
     def walk(x, table):
         def step(_, at):
             for _ in range(3):
-                at = table[fnp.arange(8), (at + fnp.sum(at) + x) % 64]
+                at = table[jnp.arange(8), (at + jnp.sum(at) + x) % 64]
             return at
 
-        return lax.fori_loop(0, 5, step, fnp.zeros(8, "int32"))
+        return lax.fori_loop(0, 5, step, jnp.zeros(8, "int32"))
 
     walks = ft.vmap(walk, in_axes=(0, None))
     x = np.arange(256, dtype=np.int32)
@@ -194,6 +194,6 @@ def test_loops_of_many_random_numbers_are_of_fewer_vectors():
     def chain(key, x):
         return lax.while_loop(lambda c: (c[0] < 4) & (c[1] < 100), around, (0, x, key))[1]
 
-    lanes = ft.random.split(ft.random.key(0), 64), fnp.linspace(0.0, 4.0, 64)
+    lanes = ft.random.split(ft.random.key(0), 64), jnp.linspace(0.0, 4.0, 64)
     text = ft.jit(ft.vmap(chain)).lower(*lanes).compile().as_text()
     assert "i_0" in text and "i_2" not in text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.lazy_choices import with_lazy_choices
@@ -12,60 +12,60 @@ from functrans.lowering.passes.pipeline import simplify
 
 
 def steps(x, n=5):
-    return lax.fori_loop(0, n, lambda k, y: fnp.sin(y) + k, x)
+    return lax.fori_loop(0, n, lambda k, y: jnp.sin(y) + k, x)
 
 
 def choice(x):
-    return fnp.where(x > 0, steps(x * 2) + 1, x)
+    return jnp.where(x > 0, steps(x * 2) + 1, x)
 
 
 def several(x):
     y = steps(x)
-    return fnp.where(x > 0, y, 0.0), fnp.where(x > 0, x, y * 2), fnp.where(
-        x > 0, fnp.stack([steps(x, 3), x]), 0.0)
+    return jnp.where(x > 0, y, 0.0), jnp.where(x > 0, x, y * 2), jnp.where(
+        x > 0, jnp.stack([steps(x, 3), x]), 0.0)
 
 
 def one_after_another(x):
     """The second choice reads what is computed from the first."""
-    a = fnp.where(x > 0, steps(x), x)
-    return fnp.where(x > 0, steps(a + 1), a)
+    a = jnp.where(x > 0, steps(x), x)
+    return jnp.where(x > 0, steps(a + 1), a)
 
 
 def in_a_loop(x):
-    return lax.fori_loop(0, 3, lambda k, y: fnp.where(y > k, steps(y), -y), x)
+    return lax.fori_loop(0, 3, lambda k, y: jnp.where(y > k, steps(y), -y), x)
 
 
 def read_besides(x):
     y = steps(x)
-    return fnp.where(x > 0, y, 0.0) + y
+    return jnp.where(x > 0, y, 0.0) + y
 
 
 def read_by_the_test(x):
     y = steps(x)
-    return fnp.where(y > 0, y, steps(y, 2))
+    return jnp.where(y > 0, y, steps(y, 2))
 
 
 def without_loops(x):
-    return fnp.where(x > 0, fnp.sin(x), fnp.cos(x))
+    return jnp.where(x > 0, jnp.sin(x), jnp.cos(x))
 
 
 def condition(x):
     """Where x is not positive it does not matter whether the loop ends above 2."""
-    return fnp.where(steps(x) > 2, 0.0, fnp.maximum(x, 0.0))
+    return jnp.where(steps(x) > 2, 0.0, jnp.maximum(x, 0.0))
 
 
 def condition_of_several(x):
     dark = steps(x) > 2
-    colour = fnp.maximum(fnp.stack([x, 2 * x, x - 1]), 0.0)
-    return fnp.where(dark, 0.0, colour), fnp.where(dark, -1, 1)
+    colour = jnp.maximum(jnp.stack([x, 2 * x, x - 1]), 0.0)
+    return jnp.where(dark, 0.0, colour), jnp.where(dark, -1, 1)
 
 
 def condition_of_no_number(x):
-    return fnp.where(steps(x) > 2, x, -x)
+    return jnp.where(steps(x) > 2, x, -x)
 
 
 def zeros_of_two_signs(x):
-    return fnp.where(steps(x) > 2, 0.0, x * 0.0)
+    return jnp.where(steps(x) > 2, 0.0, x * 0.0)
 
 
 def loops_outside(jaxpr):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.avals import ShapedArray
 from functrans.core.staging import stage
 from functrans.lowering.c import outlined, shared_loops, step_table, units
@@ -26,20 +26,20 @@ def array(*shape, dtype=np.float32):
 
 def layers(params, x):
     for weight, bias in params:
-        x = fnp.tanh(x @ weight + bias)
+        x = jnp.tanh(x @ weight + bias)
     return x
 
 
 def chain(x):
     for k in range(150):
-        x = fnp.sin(x) * (1 + k / 100) if k % 3 else fnp.exp(-x * x) + k / 50
+        x = jnp.sin(x) * (1 + k / 100) if k % 3 else jnp.exp(-x * x) + k / 50
     return x
 
 
 def loops(x):
     for k in range(30):
-        x, ys = ft.lax.scan(lambda c, y: (fnp.cos(c + y), c * y), x, fnp.stack([x, x + k]))
-        x = ft.lax.cond(x[0, 0] > k / 30, fnp.sin, lambda v: v * 2, x) + ys[1]
+        x, ys = ft.lax.scan(lambda c, y: (jnp.cos(c + y), c * y), x, jnp.stack([x, x + k]))
+        x = ft.lax.cond(x[0, 0] > k / 30, jnp.sin, lambda v: v * 2, x) + ys[1]
     return x
 
 
@@ -79,7 +79,7 @@ def both(monkeypatch, tmp_path):
 
 def test_layers_are_a_table_of_steps(both):
     params = [(array(16, 16) / 4, array(16)) for _ in range(60)]
-    text = both(ft.grad(lambda p, x: fnp.sum(layers(p, x))), params, array(8, 16))
+    text = both(ft.grad(lambda p, x: jnp.sum(layers(p, x))), params, array(8, 16))
     assert "ft_steps(" in text.text
     assert text.text.count("ft_gemm m =") < 20
 
@@ -90,7 +90,7 @@ def test_loops_and_branches_are_steps_of_a_table(both):
 
 
 def test_costly_functions_stand_once(both):
-    text = both(ft.grad(lambda x: fnp.sum(chain(x))), array(7, 9))
+    text = both(ft.grad(lambda x: jnp.sum(chain(x))), array(7, 9))
     assert "call_sin_f32x16(" in text.text or "call_sin_f32" in text.text
 
 
@@ -104,7 +104,7 @@ def test_equal_loops_are_one_function(both, dtype, monkeypatch):
 def test_long_texts_are_several_units(both, monkeypatch):
     monkeypatch.setattr(units, "UNIT", 2_000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(4))
-    text = both(ft.grad(lambda x, y: fnp.sum(chain(x) @ chain(y))), array(40, 50), array(50, 8))
+    text = both(ft.grad(lambda x, y: jnp.sum(chain(x) @ chain(y))), array(40, 50), array(50, 8))
     assert len(text.units) == 4
     assert sum("int ft_program(" in unit for unit in text.units) == 1
 
@@ -112,7 +112,7 @@ def test_long_texts_are_several_units(both, monkeypatch):
 def test_steps_of_a_program_of_several_units_are_timed(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(units, "UNIT", 10_000)
-    found = ft.profile(lambda x, y: fnp.sum(chain(x) @ chain(y)), array(40, 50), array(50, 8))
+    found = ft.profile(lambda x, y: jnp.sum(chain(x) @ chain(y)), array(40, 50), array(50, 8))
     assert len(found.steps) > 1 and all(step.seconds > 0 for step in found.steps)
 
 
@@ -126,8 +126,8 @@ def test_offsets_are_the_same_by_arrays():
 
 def blocks(params, x):
     for block in params:
-        centred = x - fnp.mean(x, axis=-1, keepdims=True)
-        y = centred / fnp.sqrt(fnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        y = centred / jnp.sqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
         weights = ft.nn.softmax(y @ block["query"] @ y.T, axis=-1)
         x = x + weights @ (y @ block["value"])
         x = x + ft.nn.gelu(x @ block["wide"] + block["bias"]) @ block["narrow"]
@@ -138,7 +138,7 @@ def test_layers_are_calls_of_a_function(both, monkeypatch):
     monkeypatch.setattr(repeats, "LEAST_EQUATIONS", 50)
     params = [{"query": array(8, 8), "value": array(8, 8), "wide": array(8, 16),
                "bias": array(16), "narrow": array(16, 8)} for _ in range(7)]
-    f = ft.grad(lambda p, x: fnp.sum(blocks(p, x)))
+    f = ft.grad(lambda p, x: jnp.sum(blocks(p, x)))
     text = both(f, params, array(6, 8))
     calls = [step for step in text.main.schedule.steps if isinstance(step, FunctionCall)]
     assert len(calls) >= 10 and len({step.body for step in calls}) == 2
@@ -151,19 +151,19 @@ def test_updates_stay_in_place(monkeypatch):
 
     def f(x, y, w, at):
         for k in range(12):
-            y = fnp.tanh(y @ w)
+            y = jnp.tanh(y @ w)
             x = x.at[at + k].set(y)
         return x
 
     step = ft.jit(f, donate_argnums=0, require_inplace=True)
-    out = step(fnp.zeros((12, 4)), fnp.ones(4), fnp.eye(4), 0)
+    out = step(jnp.zeros((12, 4)), jnp.ones(4), jnp.eye(4), 0)
     np.testing.assert_allclose(out[0], np.full(4, np.tanh(1.0)), rtol=1e-6)
 
 
 def test_functions_return_what_others_are_computed_from(monkeypatch):
     params = [{"query": array(8, 8), "value": array(8, 8), "wide": array(8, 16),
                "bias": array(16), "narrow": array(16, 8)} for _ in range(7)]
-    f = ft.grad(lambda p, x: fnp.sum(blocks(p, x)))
+    f = ft.grad(lambda p, x: jnp.sum(blocks(p, x)))
     jaxpr = simplify(ft.jit(f).lower(params, array(6, 8)).jaxpr)
     monkeypatch.setattr(repeats, "LEAST_EQUATIONS", 50)
     forward, _ = repeats.call_repeats(jaxpr).functions
@@ -175,11 +175,11 @@ def test_calls_differ_where_equations_read_others():
     def f(ws, x):
         first = x
         for k, w in enumerate(ws):
-            x = fnp.tanh(x @ w + (first if k == 9 else x))
+            x = jnp.tanh(x @ w + (first if k == 9 else x))
         return x
 
-    ws = [fnp.zeros((3, 3))] * 20
-    jaxpr = ft.jit(f).lower([w + k for k, w in enumerate(ws)], fnp.zeros((3, 3))).jaxpr
+    ws = [jnp.zeros((3, 3))] * 20
+    jaxpr = ft.jit(f).lower([w + k for k, w in enumerate(ws)], jnp.zeros((3, 3))).jaxpr
     found = repeats._Finder(jaxpr.eqns, jaxpr.outvars)
     for run in found.runs():
         for call in found.calls(run)[0]:
@@ -199,10 +199,10 @@ def test_random_programs_of_repeats(both, monkeypatch, seed):
         for period, n in zip(kinds, times, strict=True):
             for _ in range(n):
                 for kind in period:
-                    x, y = ((x @ w, y) if kind == 0 else (fnp.sin(x) + y, y) if kind == 1 else
-                            (y, x) if kind == 2 else (x, fnp.tanh(y @ w)) if kind == 3 else
-                            (x - fnp.mean(x, axis=0), y) if kind == 4 else (x, y * 0.5 + x))
-        return fnp.sum(x * y)
+                    x, y = ((x @ w, y) if kind == 0 else (jnp.sin(x) + y, y) if kind == 1 else
+                            (y, x) if kind == 2 else (x, jnp.tanh(y @ w)) if kind == 3 else
+                            (x - jnp.mean(x, axis=0), y) if kind == 4 else (x, y * 0.5 + x))
+        return jnp.sum(x * y)
 
     both(f, array(5, 5) / 3, array(5, 5), array(5, 5), rtol=1e-5)
     # columns are added up in the order of the kernel that they are in

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import BackendError
 
 ROWS = 12
@@ -29,20 +29,20 @@ def step(rng, values):
         case 3:
             return 0.5 * x + y
         case 4:
-            return fnp.where(x > 0, fnp.exp(-x * x), y)
+            return jnp.where(x > 0, jnp.exp(-x * x), y)
         case 5:
             return x + y.T
         case 6:
             return x[::-1] * 0.5
         case 7:
-            return fnp.tanh(x @ y)
+            return jnp.tanh(x @ y)
         case 8:
-            return fnp.tanh(x @ y) - 0.1 * x
+            return jnp.tanh(x @ y) - 0.1 * x
         case 9:
             return x - y.mean(axis=1, keepdims=True)
         case _:
             # longer than the chain of operations that a kernel computes in one loop
-            return fnp.exp(-fnp.tanh(fnp.sin(x) * fnp.exp(-fnp.abs(y)))) + fnp.tanh(y)
+            return jnp.exp(-jnp.tanh(jnp.sin(x) * jnp.exp(-jnp.abs(y)))) + jnp.tanh(y)
 
 
 def body(seed, length):
@@ -67,14 +67,14 @@ def loop(seed):
         def iteration(carry, x):
             outs = inner(*carry)
             return outs, outs[0][x]
-        (a, b, c), ys = lax.scan(iteration, args, fnp.arange(3))
+        (a, b, c), ys = lax.scan(iteration, args, jnp.arange(3))
         return a, b, c + ys.sum()
     return fun
 
 
 def arguments(seed):
     rng = np.random.default_rng(1000 + seed)
-    return [fnp.asarray(rng.normal(size=(ROWS, ROWS)).astype(np.float32) / 4)
+    return [jnp.asarray(rng.normal(size=(ROWS, ROWS)).astype(np.float32) / 4)
             for _ in range(ARGUMENTS)]
 
 
@@ -120,12 +120,12 @@ def test_carries_that_share_memory_change_no_result_on_gpus(seed):
 
 def twice(x, i, y):
     """Two results that each replace other elements of one argument."""
-    return x.at[i].add(fnp.tanh(y)), x.at[3].set(1.0)
+    return x.at[i].add(jnp.tanh(y)), x.at[3].set(1.0)
 
 
 @pytest.mark.parametrize("backend", ["c", "triton"])
 def test_an_argument_that_is_updated_twice_is_copied_once(backend):
-    x, i = fnp.asarray(np.ones((8, 4), np.float32)), np.array([1, 2], np.int32)
+    x, i = jnp.asarray(np.ones((8, 4), np.float32)), np.array([1, 2], np.int32)
     y = np.full((2, 4), 0.5, np.float32)
     expected = [np.asarray(a) for a in ft.jit(twice)(x, i, y)]
     with ft.config.use_backend(backend):
@@ -139,7 +139,7 @@ def test_what_is_computed_element_by_element_takes_donated_memory():
     def adam(p, m, v, g):
         m = 0.9 * m + 0.1 * g
         v = 0.99 * v + 0.01 * g * g
-        return p - 0.01 * m / (fnp.sqrt(v) + 1e-8), m, v
+        return p - 0.01 * m / (jnp.sqrt(v) + 1e-8), m, v
 
     x = np.ones((64, 32), np.float32)
     compiled = ft.jit(adam, donate_argnums=(0, 1, 2)).lower(x, x, x, x).compile()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.passes.multiply_adds import contract_products
@@ -38,7 +38,7 @@ def loop(step):
     (lambda s, x: s * x + x, 1), (lambda s, x: x - s * x, 1), (lambda s, x: s * x - x, 1),
     (lambda s, x: s**2 + x**2, 1), (lambda s, x: 2.0 - s * 0.25, 1),
     (lambda s, x: s * s - (x - s) * s, 0),  # is 0 where both are equal
-    (lambda s, x: fnp.where(s * x > 1, s * x, 0) + x, 0),  # the product is read twice
+    (lambda s, x: jnp.where(s * x > 1, s * x, 0) + x, 0),  # the product is read twice
 ])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_contracted(step, expected, dtype):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.c.lower import lower
 from functrans.lowering.passes.narrow_formats import FLOATS, INTEGERS
 
@@ -86,7 +86,7 @@ def test_conversions_of_integers_and_halves(name):
     finite = x[np.isfinite(x.astype("f"))]
     for wide in ("int32", "uint8", "bool", "int8"):
         same(converted(finite, wide),
-             np.asarray(fnp.asarray(finite).astype(wide)))
+             np.asarray(jnp.asarray(finite).astype(wide)))
 
 
 @pytest.mark.parametrize("name", INTEGERS)
@@ -101,11 +101,11 @@ def test_integers(name):
     low, high = (float(getattr(ml_dtypes.iinfo(name), k)) for k in ("min", "max"))
     expected = np.clip(np.trunc(np.nan_to_num(given)), low, high).astype(x.dtype)
     same(converted(given, name), expected)
-    same(fnp.asarray(given).astype(name), expected)
-    for fun in (lambda x, y: x + y, lambda x, y: x * y - x, lambda x, y: fnp.maximum(x, y),
-                lambda x, y: x < y, lambda x, y: fnp.sort(x), lambda x, y: x.sum(),
-                lambda x, y: fnp.stack([x, y]).T[0], lambda x, y: fnp.where(x > y, x, y)[::-1]):
-        same(compiled(fun, x, y), fun(fnp.asarray(x), fnp.asarray(y)))
+    same(jnp.asarray(given).astype(name), expected)
+    for fun in (lambda x, y: x + y, lambda x, y: x * y - x, lambda x, y: jnp.maximum(x, y),
+                lambda x, y: x < y, lambda x, y: jnp.sort(x), lambda x, y: x.sum(),
+                lambda x, y: jnp.stack([x, y]).T[0], lambda x, y: jnp.where(x > y, x, y)[::-1]):
+        same(compiled(fun, x, y), fun(jnp.asarray(x), jnp.asarray(y)))
 
 
 def test_bits_and_loops_and_branches():
@@ -120,12 +120,12 @@ def test_bits_and_loops_and_branches():
         return ft.lax.while_loop(lambda x: x.max() > 1, lambda x: x * 0.5, x)
 
     def running(x):
-        return ft.lax.scan(lambda c, row: (c + row, ft.lax.cond(c[0] > 2, fnp.negative, fnp.copy,
+        return ft.lax.scan(lambda c, row: (c + row, ft.lax.cond(c[0] > 2, jnp.negative, jnp.copy,
                                                                c)), x[0] * 0, x)
 
     for fun, arg in ((halve, x[:60]), (running, x[:60].reshape(12, 5))):
         for actual, expected in zip(ft.tree.leaves(compiled(fun, arg)),
-                                    ft.tree.leaves(fun(fnp.asarray(arg))), strict=True):
+                                    ft.tree.leaves(fun(jnp.asarray(arg))), strict=True):
             same(actual, expected)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
 from functrans.lowering.passes.pipeline import simplify
@@ -27,7 +27,7 @@ def outer(x, y):
 
 
 def products(x, y):
-    return fnp.einsum("bti,bto->bio", x, y)
+    return jnp.einsum("bti,bto->bio", x, y)
 
 
 def rows(g):
@@ -40,7 +40,7 @@ def norms(g):
 
 def table(e, size=7, mode="clip"):
     """For each sample, rows added into zeros at the places of its positions."""
-    return ft.vmap(lambda i, e: fnp.zeros((size, O)).at[i].add(e, mode=mode))(PLACES, e)
+    return ft.vmap(lambda i, e: jnp.zeros((size, O)).at[i].add(e, mode=mode))(PLACES, e)
 
 
 def kernels(x, y):
@@ -56,7 +56,7 @@ def kernels(x, y):
 def in_a_loop(x, y):
     def step(total, sample):
         return total + norms(outer(*sample)), None
-    return lax.scan(step, fnp.zeros(B), (fnp.stack([x, -x]), fnp.stack([y, y])))[0]
+    return lax.scan(step, jnp.zeros(B), (jnp.stack([x, -x]), jnp.stack([y, y])))[0]
 
 
 PROGRAMS = {
@@ -64,7 +64,7 @@ PROGRAMS = {
         "d = broadcast_in_dim[shape=(3,4) broadcast_dimensions=(0)] c; e = mul b d; f = "
         "dot_general[dimension_numbers=(((0),(0)),((),()))] a e -> f"),
     "weighted_sum_of_positions": (
-        lambda x, y, c: fnp.tensordot(c, products(x, y), axes=1),
+        lambda x, y, c: jnp.tensordot(c, products(x, y), axes=1),
         (XT, YT, C),
         "d = broadcast_in_dim[shape=(3,2,4) broadcast_dimensions=(0)] c; e = mul b d; f = "
         "dot_general[dimension_numbers=(((0,1),(0,1)),((),()))] a e -> f"),
@@ -84,7 +84,7 @@ PROGRAMS = {
         "c = convert_element_type[new_dtype=float32] b; d = mul c c; e = reduce_sum[axes=(1)] d; "
         "f = convert_element_type[new_dtype=float32] a; g = mul f f; h = reduce_sum[axes=(1)] g; "
         "i = mul e h -> i"),
-    "norms_of_joined": (lambda x, y: norms(fnp.concatenate([rows(outer(x, y)), y], 1)), (X, Y),
+    "norms_of_joined": (lambda x, y: norms(jnp.concatenate([rows(outer(x, y)), y], 1)), (X, Y),
         "c = mul b b; d = reduce_sum[axes=(1)] c; e = mul a a; f = reduce_sum[axes=(1)] e; g = "
         "mul d f; h = add g d; i = max h 0.0 -> i"),
     "norms_of_shared": (lambda x, y, z: norms(outer(x, y) + products(z, z[:, :, :O])), (X, Y, XT),
@@ -132,7 +132,7 @@ PROGRAMS = {
     "inner_products": (lambda x, y, v: (outer(x, y) * v).sum((1, 2)), (X, Y, V),
         "d = dot_general[dimension_numbers=(((1),(0)),((),()))] a c; e = mul b d; f = "
         "reduce_sum[axes=(1)] e -> f"),
-    "sum_of_tables": (lambda e, c: fnp.tensordot(c, table(e), axes=1), (YT, C),
+    "sum_of_tables": (lambda e, c: jnp.tensordot(c, table(e), axes=1), (YT, C),
         "d = lt a 0; e = add a 7; f = select_n d a e; g = reshape[new_sizes=(3,2,1)] f; h = "
         "broadcast_in_dim[shape=(3,2,4) broadcast_dimensions=(0)] c; i = mul b h; j = "
         "broadcast_in_dim[shape=(7,4) broadcast_dimensions=()] 0.0; k = "
@@ -140,14 +140,14 @@ PROGRAMS = {
         "scatter_dims_to_operand_dims=(0,)} mode=CLIP indices_are_sorted=False "
         "unique_indices=False] j g i -> k"),
     "sum_of_kernels": (
-        lambda x, y, c: fnp.tensordot(c, kernels(x, y), axes=1),
+        lambda x, y, c: jnp.tensordot(c, kernels(x, y), axes=1),
         (IMAGES, COTANGENTS, C),
         "e = broadcast_in_dim[shape=(3,4,4,4) broadcast_dimensions=(0)] d; f = mul c e; g = "
         "conv_general_dilated[dimension_numbers=((3,0,1,2),(3,0,1,2),(2,3,0,1)) group_axes=None "
         "window_strides=(1,1) padding=((0,0),(0,0)) lhs_dilation=(1,1) rhs_dilation=(1,1) "
         "preferred_element_type=None] b f -> g"),
     "sum_of_parts": (
-        lambda x, y, c: fnp.tensordot(c, fnp.pad(outer(x, y), ((0, 0), (1, 0), (0, 2))), 1),
+        lambda x, y, c: jnp.tensordot(c, jnp.pad(outer(x, y), ((0, 0), (1, 0), (0, 2))), 1),
         (X, Y, C),
         "d = broadcast_in_dim[shape=(3,4) broadcast_dimensions=(0)] c; e = mul b d; f = "
         "dot_general[dimension_numbers=(((0),(0)),((),()))] a e; g = "
@@ -157,7 +157,7 @@ PROGRAMS = {
         "c = broadcast_in_dim[shape=(3,5,4) broadcast_dimensions=(0,1)] a; d = "
         "broadcast_in_dim[shape=(3,5,4) broadcast_dimensions=(0,2)] b; e = mul c d; f = mul e e; "
         "g = reduce_sum[axes=(1,2)] f -> e g"),
-    "not_a_network": (lambda x, y: fnp.tanh(outer(x, y)).sum(0), (X, Y),
+    "not_a_network": (lambda x, y: jnp.tanh(outer(x, y)).sum(0), (X, Y),
         "c = broadcast_in_dim[shape=(3,5,4) broadcast_dimensions=(0,1)] a; d = "
         "broadcast_in_dim[shape=(3,5,4) broadcast_dimensions=(0,2)] b; e = mul c d; f = tanh e; g "
         "= reduce_sum[axes=(0)] f -> g"),
@@ -256,7 +256,7 @@ def test_memory_of_a_clipped_mean():
 
     def clipped(x, y):
         g = outer(x, y)
-        return fnp.tensordot(fnp.minimum(1.0, 3.0 / fnp.sqrt(norms(g))), g, 1)
+        return jnp.tensordot(jnp.minimum(1.0, 3.0 / jnp.sqrt(norms(g))), g, 1)
 
     def peak(fun):
         return ft.jit(fun).lower(x, y).compile().memory_analysis()["peak"]
@@ -269,7 +269,7 @@ def test_memory_of_a_clipped_mean():
 def test_symbolic_sizes():
     def clipped(x, y):
         g = outer(x, y)
-        return fnp.tensordot(fnp.minimum(1.0, 3.0 / fnp.sqrt((g * g).sum((1, 2)))), g, 1)
+        return jnp.tensordot(jnp.minimum(1.0, 3.0 / jnp.sqrt((g * g).sum((1, 2)))), g, 1)
 
     n = ft.Dim("n")
     specs = [ft.ShapeDtypeStruct((n, 64), "float32"), ft.ShapeDtypeStruct((n, 48), "float32")]

@@ -9,7 +9,7 @@ import pytest
 from triton.compiler.errors import CompilationError
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.c.isa import AVX2
 from functrans.lowering.c.lower import lower
 from functrans.lowering.rules.elementwise import (
@@ -54,9 +54,9 @@ each = pytest.mark.parametrize("f", [p.eager for p in PRIMITIVES], ids=map(str, 
 X = np.linspace(0.5, 2, 37, dtype=np.float32)
 FORMS = {
     "itself": lambda f: f,
-    "jvp": lambda f: lambda x: ft.jvp(f, (x,), (fnp.cos(x),)),
+    "jvp": lambda f: lambda x: ft.jvp(f, (x,), (jnp.cos(x),)),
     "vmap": lambda f: lambda x: ft.vmap(lambda a: f(a) * x)(x[:5]),
-    "grad": lambda f: ft.grad(lambda x: fnp.sum(f(x) ** 2)),
+    "grad": lambda f: ft.grad(lambda x: jnp.sum(f(x) ** 2)),
     "grad of grad": lambda f: ft.vmap(ft.grad(ft.grad(f))),
 }
 each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import nn, tree
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
@@ -79,9 +79,9 @@ def everything(monkeypatch):
 
 SPELLINGS = {
     "one_hot": lambda i, n: nn.one_hot(i, n),
-    "swapped": lambda i, n: (fnp.arange(n) == i[..., None]).astype("float32"),
-    "where": lambda i, n: fnp.where(i[..., None] == fnp.arange(n), 1.0, 0.0),
-    "integers": lambda i, n: (i[..., None] == fnp.arange(n)).astype("int32").astype("float32"),
+    "swapped": lambda i, n: (jnp.arange(n) == i[..., None]).astype("float32"),
+    "where": lambda i, n: jnp.where(i[..., None] == jnp.arange(n), 1.0, 0.0),
+    "integers": lambda i, n: (i[..., None] == jnp.arange(n)).astype("int32").astype("float32"),
 }
 
 
@@ -112,7 +112,7 @@ def test_factors_of_a_choice_are_those_of_a_product():
     rng = np.random.default_rng(0)
 
     def fun(i, w, x):
-        chosen = fnp.where(i[:, None] == fnp.arange(E), w[:, None], 0.0)
+        chosen = jnp.where(i[:, None] == jnp.arange(E), w[:, None], 0.0)
         return chosen.T @ x
 
     found = assert_same(fun, (places(rng, "t", E), array(rng, "t"), array(rng, "td")))["always"]
@@ -122,7 +122,7 @@ def test_factors_of_a_choice_are_those_of_a_product():
 def test_operands_that_nothing_is_read_for(everything):
     """An array of positions, as an operand of a product."""
     x = array(np.random.default_rng(0), "td")
-    assert_same(lambda x: x @ fnp.arange(D, dtype="float32"), (x,))
+    assert_same(lambda x: x @ jnp.arange(D, dtype="float32"), (x,))
 
 
 # ------------------------------------------------------------------------------- laws
@@ -148,7 +148,7 @@ def einsums(seed, size):
         hots = [nn.one_hot(i, SIZES[o]).astype(arrays[0].dtype)
                 for i, (_, o) in zip(indices, places_of, strict=True)]
         operands, names = [*hots, *arrays], [*terms, *others]
-        return fnp.einsum(",".join(names[n] for n in order) + "->" + out,
+        return jnp.einsum(",".join(names[n] for n in order) + "->" + out,
                           *[operands[n] for n in order])
 
     return fun, indices, [array(rng, names) for names in others], rng
@@ -184,10 +184,10 @@ def test_random_einsums_in_bfloat16(everything):
 def experts(index, place, gates, x, widen):
     """Tokens go to their places in the buffers of experts and back."""
     masks, slots = nn.one_hot(index, E), nn.one_hot(place, C)
-    dispatch = fnp.einsum("tke,tkc->tec", masks, slots)
-    combine = fnp.einsum("tk,tke,tkc->tec", gates, masks, slots)
-    hidden = fnp.tanh(fnp.einsum("ecd,edf->ecf", fnp.einsum("tec,td->ecd", dispatch, x), widen))
-    return fnp.einsum("tec,ecf->tf", combine, hidden)
+    dispatch = jnp.einsum("tke,tkc->tec", masks, slots)
+    combine = jnp.einsum("tk,tke,tkc->tec", gates, masks, slots)
+    hidden = jnp.tanh(jnp.einsum("ecd,edf->ecf", jnp.einsum("tec,td->ecd", dispatch, x), widen))
+    return jnp.einsum("tec,ecf->tf", combine, hidden)
 
 
 def problem(seed=0):
@@ -227,7 +227,7 @@ def test_one_choice_by_an_outer_product(everything):
 
     def fun(i, j, x):
         dispatch = nn.one_hot(i, E)[:, :, None] * nn.one_hot(j, C)[:, None]
-        return fnp.einsum("tec,td->ecd", dispatch, x)
+        return jnp.einsum("tec,td->ecd", dispatch, x)
 
     found = assert_same(fun, (places(rng, "t", E), places(rng, "t", C), array(rng, "td")))["always"]
     assert (count(found, scatter_add_p), count(found, dot_general_p)) == (1, 0)
@@ -252,7 +252,7 @@ def test_sums_of_clusters_are_scattered_where_that_is_cheaper(n, clusters, is_at
 
 def test_products_over_experts_are_worth_a_gather():
     jaxpr, _ = staged(
-        lambda i, j, x: fnp.einsum("tec,td->ecd", fnp.einsum(
+        lambda i, j, x: jnp.einsum("tec,td->ecd", jnp.einsum(
             "tke,tkc->tec", nn.one_hot(i, 4), nn.one_hot(j, 40)), x),
         (np.zeros((64, 2), np.int32), np.zeros((64, 2), np.int32), np.zeros((64, 32), F32)))
     for is_atomic in (False, True):
@@ -272,7 +272,7 @@ def test_places_that_are_selected_by_places(everything, names):
 
     def fun(x, *indices):
         operands = [nn.one_hot(i, SIZES[h[-1]]) for i, h in zip(indices, hots, strict=True)]
-        return fnp.einsum(names, *operands, x)
+        return jnp.einsum(names, *operands, x)
 
     for _ in range(3):
         assert_same(fun, (array(rng, last), *[places(rng, h[:-1], SIZES[h[-1]]) for h in hots]))

@@ -3,7 +3,7 @@
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
@@ -88,7 +88,7 @@ x3, y3 = array(3), array(3)
 
 
 def test_calls_become_their_bodies():
-    inner = ft.jit(lambda x: fnp.sin(x))
+    inner = ft.jit(lambda x: jnp.sin(x))
 
     @ft.custom_jvp
     def custom(x):
@@ -110,8 +110,8 @@ def test_calls_become_their_bodies():
 
 
 def test_equal_calls_are_computed_once():
-    inner = ft.jit(lambda x: fnp.exp(x))
-    golden(lambda x: inner(x) - ft.jit(fnp.exp)(x) * inner(x), x3, text="""
+    inner = ft.jit(lambda x: jnp.exp(x))
+    golden(lambda x: inner(x) - ft.jit(jnp.exp)(x) * inner(x), x3, text="""
         { lambda ; a:f32[3]. let
             b:f32[3] = exp a
             c:f32[3] = mul b b
@@ -120,12 +120,12 @@ def test_equal_calls_are_computed_once():
 
 
 def test_the_recomputation_of_a_checkpoint_stays():
-    after = simplified(ft.grad(ft.checkpoint(lambda x: fnp.sin(fnp.sin(fnp.exp(x))))),
+    after = simplified(ft.grad(ft.checkpoint(lambda x: jnp.sin(jnp.sin(jnp.exp(x))))),
                        np.float32(0.3))
     names = [eqn.primitive.name for eqn in after.eqns]
     assert names.count("optimization_barrier") == 1
     assert names.index("exp") > names.index("optimization_barrier")
-    both = simplified(ft.value_and_grad(ft.checkpoint(lambda x: fnp.sin(fnp.sin(fnp.exp(x))))),
+    both = simplified(ft.value_and_grad(ft.checkpoint(lambda x: jnp.sin(jnp.sin(jnp.exp(x))))),
                       np.float32(0.3))
     assert [eqn.primitive.name for eqn in both.eqns].count("exp") == 2
 
@@ -143,7 +143,7 @@ def test_loops_that_decide_sizes_are_inlined_twice():
 
 
 def test_commutative_operands_are_ordered():
-    golden(lambda x, y: (x * y + y * x, fnp.maximum(x, y) == fnp.maximum(y, x)), x3, y3, text="""
+    golden(lambda x, y: (x * y + y * x, jnp.maximum(x, y) == jnp.maximum(y, x)), x3, y3, text="""
         { lambda ; a:f32[3] b:f32[3]. let
             c:f32[3] = mul a b
             d:f32[3] = add c c
@@ -153,8 +153,8 @@ def test_commutative_operands_are_ordered():
 
 
 def test_literals_agree_in_bits():
-    after = simplified(lambda x: (fnp.arctan2(fnp.float32(0.0), x), fnp.arctan2(
-        fnp.float32(-0.0), x)), x3)
+    after = simplified(lambda x: (jnp.arctan2(jnp.float32(0.0), x), jnp.arctan2(
+        jnp.float32(-0.0), x)), x3)
     assert len(after.eqns) == 2
 
 
@@ -168,7 +168,7 @@ def test_different_random_numbers_are_different():
 
 def test_scalars_of_literals_fold():
     def fun(x):
-        n = fnp.sqrt(lax.full((), 4.0, np.float32)) + lax.full((), 1.0, np.float32)
+        n = jnp.sqrt(lax.full((), 4.0, np.float32)) + lax.full((), 1.0, np.float32)
         return x * n
 
     golden(fun, x3, text="""
@@ -180,7 +180,7 @@ def test_effects_stay_in_order():
 
     def fun(x):
         ft.debug.callback(lambda v: seen.append(("first", float(v))), x)
-        fnp.sin(x)
+        jnp.sin(x)
         ft.debug.callback(lambda v: seen.append(("second", float(v))), x)
         ft.debug.callback(lambda v: seen.append(("second", float(v))), x)
         return x
@@ -193,7 +193,7 @@ def test_effects_stay_in_order():
 
 
 def test_the_log_says_what_happened():
-    before, _ = program_of(lambda x: ft.jit(fnp.exp)(x) + fnp.exp(x), x3)
+    before, _ = program_of(lambda x: ft.jit(jnp.exp)(x) + jnp.exp(x), x3)
     log = []
     simplify(before, log)
     assert [(c.table, c.before) for c in log] == [("inline", "jit"), ("cse", "exp f32[3]")]

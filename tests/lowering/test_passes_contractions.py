@@ -3,7 +3,7 @@
 import ml_dtypes
 import pytest
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from tests.lowering.test_passes import array, simplified, spelled
 
@@ -51,10 +51,10 @@ LAWS = {
     "merged_free_axes": (lambda c, b: (c.reshape(10, 6) @ b).reshape(2, 5, 4), (C, B,),
         "c = reshape[new_sizes=(10,6)] a; d = dot_general[dimension_numbers=(((1),(0)),((),()))] "
         "c b; e = reshape[new_sizes=(2,5,4)] d -> e"),
-    "outer_product": (lambda u, v: fnp.outer(u, v), (U, V,),
+    "outer_product": (lambda u, v: jnp.outer(u, v), (U, V,),
         "c = broadcast_in_dim[shape=(6,6) broadcast_dimensions=(0)] a; d = "
         "broadcast_in_dim[shape=(6,6) broadcast_dimensions=(1)] b; e = mul c d -> e"),
-    "inner_product": (lambda u, v: fnp.dot(u, v), (U, V,),
+    "inner_product": (lambda u, v: jnp.dot(u, v), (U, V,),
         "c = mul a b; d = reduce_sum[axes=(0)] c -> d"),
     "inner_products": (
         lambda a, b: dot(a, b.T[:1].repeat(5, 0), ((1,), (1,)), ((0,), (0,))), (A, B,),
@@ -63,28 +63,28 @@ LAWS = {
         "broadcast_dimensions=(1)] e; g = mul a f; h = reduce_sum[axes=(1)] g -> h"),
     "narrow_inner_product_stays": (lambda h: dot(h, h, ((0, 1), (0, 1))), (H,),
         "b = dot_general[dimension_numbers=(((0,1),(0,1)),((),()))] a a -> b"),
-    "repeated_contraction": (lambda u, b: fnp.broadcast_to(u[:5, None], (5, 6)) @ b, (U, B,),
+    "repeated_contraction": (lambda u, b: jnp.broadcast_to(u[:5, None], (5, 6)) @ b, (U, B,),
         "c = slice[start_indices=(0) limit_indices=(5) strides=(1)] a; d = reduce_sum[axes=(0)] "
         "b; e = broadcast_in_dim[shape=(5,4) broadcast_dimensions=(0)] c; f = "
         "broadcast_in_dim[shape=(5,4) broadcast_dimensions=(1)] d; g = mul e f -> g"),
-    "repeated_rows": (lambda u, b: fnp.broadcast_to(u, (5, 6)) @ b, (U, B,),
+    "repeated_rows": (lambda u, b: jnp.broadcast_to(u, (5, 6)) @ b, (U, B,),
         "c = dot_general[dimension_numbers=(((0),(0)),((),()))] a b; d = "
         "broadcast_in_dim[shape=(5,4) broadcast_dimensions=(1)] c -> d"),
-    "repeated_columns": (lambda a, u: a @ fnp.broadcast_to(u[:, None], (6, 4)), (A, U,),
+    "repeated_columns": (lambda a, u: a @ jnp.broadcast_to(u[:, None], (6, 4)), (A, U,),
         "c = dot_general[dimension_numbers=(((1),(0)),((),()))] a b; d = "
         "broadcast_in_dim[shape=(5,4) broadcast_dimensions=(0)] c -> d"),
-    "product_with_ones": (lambda b: fnp.ones((5, 6), b.dtype) @ b, (B,),
+    "product_with_ones": (lambda b: jnp.ones((5, 6), b.dtype) @ b, (B,),
         "b = reduce_sum[axes=(0)] a; c = broadcast_in_dim[shape=(5,4) broadcast_dimensions=(1)] b "
         "-> c"),
-    "sum_over_rows": (lambda a, b: fnp.sum(a @ b, 0), (A, B,),
+    "sum_over_rows": (lambda a, b: jnp.sum(a @ b, 0), (A, B,),
         "c = reduce_sum[axes=(0)] a; d = dot_general[dimension_numbers=(((0),(0)),((),()))] c b "
         "-> d"),
-    "sum_over_columns": (lambda a, b: fnp.sum(a @ b, 1), (A, B,),
+    "sum_over_columns": (lambda a, b: jnp.sum(a @ b, 1), (A, B,),
         "c = reduce_sum[axes=(1)] b; d = dot_general[dimension_numbers=(((1),(0)),((),()))] a c "
         "-> d"),
-    "sum_over_batch": (lambda c, d: fnp.sum(c @ d, 0), (C, D,),
+    "sum_over_batch": (lambda c, d: jnp.sum(c @ d, 0), (C, D,),
         "c = dot_general[dimension_numbers=(((0,2),(0,1)),((),()))] a b -> c"),
-    "narrow_sum_stays": (lambda h, g: fnp.sum(h @ g, 1, dtype="bfloat16"), (H, G,),
+    "narrow_sum_stays": (lambda h, g: jnp.sum(h @ g, 1, dtype="bfloat16"), (H, G,),
         "c = dot_general[dimension_numbers=(((1),(0)),((),()))] a b; d = reduce_sum[axes=(1)] c "
         "-> d"),
     "scaled_operand": (lambda w, b: (w * 3.0) @ b, (W, B,),
@@ -99,17 +99,17 @@ LAWS = {
         "dot_general[dimension_numbers=(((1),(0)),((),()))] b d; f = broadcast_in_dim[shape=(6,6) "
         "broadcast_dimensions=(0)] e; g = broadcast_in_dim[shape=(6,6) broadcast_dimensions=(1)] "
         "a; h = mul f g -> h"),
-    "sum_of_products": (lambda a, b: fnp.sum(a[:, :, None] * b[None], 1), (A, B,),
+    "sum_of_products": (lambda a, b: jnp.sum(a[:, :, None] * b[None], 1), (A, B,),
         "c = dot_general[dimension_numbers=(((1),(0)),((),()))] a b -> c"),
-    "sum_of_products_by_batch": (lambda c, d: fnp.sum(c[:, :, :, None] * d[:, None], 2), (C, D,),
+    "sum_of_products_by_batch": (lambda c, d: jnp.sum(c[:, :, :, None] * d[:, None], 2), (C, D,),
         "c = dot_general[dimension_numbers=(((2),(1)),((0),(0)))] a b -> c"),
-    "sum_beside": (lambda c, b: fnp.sum(c[:, :, :, None] * b[None, None], (1, 2)), (C, B,),
+    "sum_beside": (lambda c, b: jnp.sum(c[:, :, :, None] * b[None, None], (1, 2)), (C, B,),
         "c = reduce_sum[axes=(1)] a; d = dot_general[dimension_numbers=(((1),(0)),((),()))] c b "
         "-> d"),
-    "product_with_row_stays": (lambda a, u: fnp.sum(a * u, 1), (A, U,),
+    "product_with_row_stays": (lambda a, u: jnp.sum(a * u, 1), (A, U,),
         "c = broadcast_in_dim[shape=(5,6) broadcast_dimensions=(1)] b; d = mul a c; e = "
         "reduce_sum[axes=(1)] d -> e"),
-    "square_sum_stays": (lambda a: fnp.sum(a * a), (A,),
+    "square_sum_stays": (lambda a: jnp.sum(a * a), (A,),
         "b = mul a a; c = reduce_sum[axes=(0,1)] b -> c"),
     "converted_operands": (lambda h, g: h.astype("float32") @ g.astype("float32"), (H, G,),
         "c = dot_general[dimension_numbers=(((1),(0)),((),())) preferred_element_type=float32] a "

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import eval_jaxpr
 from functrans.lowering.passes.minimum_cut import FlowNetwork
@@ -16,26 +16,26 @@ LANES = 500
 
 def lorenz(s, rho):
     def step(s, _):
-        d = fnp.stack([10 * (s[1] - s[0]), s[0] * (rho - s[2]) - s[1], s[0] * s[1] - 8 / 3 * s[2]])
+        d = jnp.stack([10 * (s[1] - s[0]), s[0] * (rho - s[2]) - s[1], s[0] * s[1] - 8 / 3 * s[2]])
         s = s + 0.01 * d
         return s * s / (1 + s * s), None
-    return fnp.sum(lax.scan(step, s, None, length=6)[0])
+    return jnp.sum(lax.scan(step, s, None, length=6)[0])
 
 
 def forced(s, rho):
     """What a loop walks over is there already."""
     def step(s, x):
-        return s * fnp.tanh(s * x) + rho * x * x, fnp.sum(s)
+        return s * jnp.tanh(s * x) + rho * x * x, jnp.sum(s)
     end, sums = lax.scan(step, s, RNG_STEPS)
-    return fnp.sum(end) + fnp.sum(sums ** 2)
+    return jnp.sum(end) + jnp.sum(sums ** 2)
 
 
 def layers(s, rho):
     """A product is not computed again."""
     def step(s, _):
-        h = fnp.tanh(s @ WEIGHT)
-        return h * fnp.exp(-h * h) * rho, None
-    return fnp.sum(lax.scan(step, s, None, length=5)[0])
+        h = jnp.tanh(s @ WEIGHT)
+        return h * jnp.exp(-h * h) * rho, None
+    return jnp.sum(lax.scan(step, s, None, length=5)[0])
 
 
 RNG_STEPS = RNG.normal(size=(6, 3)).astype("f")
@@ -76,10 +76,10 @@ def test_few_numbers_are_recorded(name, most):
 def test_what_the_user_collects_stays():
     def loop(s):
         def step(s, _):
-            s = s * fnp.sin(s)
-            return s, fnp.cos(s)
+            s = s * jnp.sin(s)
+            return s, jnp.cos(s)
         end, film = lax.scan(step, s, None, length=4)
-        return fnp.sum(end), film
+        return jnp.sum(end), film
 
     x = RNG.normal(size=100).astype("f")
     (value, film), slope = ft.jit(ft.value_and_grad(loop, has_aux=True))(x)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.passes.pipeline import simplify
 from tests.lowering.test_passes import array, program_of, simplified, spelled
@@ -21,62 +21,62 @@ def outer(x, y):
 
 LAWS = {
     "product_of_elements": (
-        lambda u, b, xs: lax.scan(lambda c, x: (fnp.sin(c + u @ x), None), b, xs)[0], (U, B, XS,),
+        lambda u, b, xs: lax.scan(lambda c, x: (jnp.sin(c + u @ x), None), b, xs)[0], (U, B, XS,),
         "d = dot_general[dimension_numbers=(((1),(1)),((),()))] c a; e = scan[jaxpr={c = add "
         "a b; d = sin c -> d} length=20 reverse=False unroll=1 num_consts=0 num_carry=1] b d "
         "-> e"),
     "products_of_rows": (
-        lambda u, rows: lax.scan(lambda c, x: (fnp.sin(c + u @ x.T), None), fnp.ones((4, 5)),
+        lambda u, rows: lax.scan(lambda c, x: (jnp.sin(c + u @ x.T), None), jnp.ones((4, 5)),
                                  rows)[0], (U, ROWS),
         "c = broadcast_in_dim[shape=(4,5) broadcast_dimensions=()] 1.0; d = "
         "dot_general[dimension_numbers=(((1),(2)),((),()))] a b; e = "
         "transpose[permutation=(1,0,2)] d; f = scan[jaxpr={c = add a b; d = sin c -> d} "
         "length=20 reverse=False unroll=1 num_consts=0 num_carry=1] c e -> f"),
     "stacked_products": (
-        lambda w, b, xs: lax.scan(lambda c, x: (fnp.sin(c * x[0]), w @ c), b, xs), (W, B, XS,),
+        lambda w, b, xs: lax.scan(lambda c, x: (jnp.sin(c * x[0]), w @ c), b, xs), (W, B, XS,),
         "d e = scan[jaxpr={c = slice[start_indices=(0) limit_indices=(1) strides=(1)] b; d = "
         "reshape[new_sizes=()] c; e = mul a d; f = sin e -> f a} length=20 reverse=False "
         "unroll=1 num_consts=0 num_carry=1] b c; f = "
         "dot_general[dimension_numbers=(((1),(1)),((),()))] e a -> d f"),
     "carried_outer_products": (
-        lambda w, xs: lax.scan(lambda c, x: (c + fnp.outer(fnp.exp(x), x), None), fnp.ones((3, 3)),
+        lambda w, xs: lax.scan(lambda c, x: (c + jnp.outer(jnp.exp(x), x), None), jnp.ones((3, 3)),
                                xs)[0], (W, XS,),
         "c = scan[jaxpr={b = exp a -> b} length=20 reverse=False unroll=1 num_consts=0 "
         "num_carry=0] b; d = dot_general[dimension_numbers=(((0),(0)),((),()))] c b; e = add "
         "d 1.0 -> e"),
     "carried_products": (
-        lambda rows: lax.scan(lambda c, x: (x.T @ x + c, None), fnp.zeros((3, 3)), rows)[0],
+        lambda rows: lax.scan(lambda c, x: (x.T @ x + c, None), jnp.zeros((3, 3)), rows)[0],
         (ROWS,),
         "b = dot_general[dimension_numbers=(((0,1),(0,1)),((),()))] a a -> b"),
     "stacked_outer_products": (
-        lambda h, xs: lax.scan(lambda h, x: (fnp.sin(h), outer(h, x)), h, xs), (H, XS[:5]),
+        lambda h, xs: lax.scan(lambda h, x: (jnp.sin(h), outer(h, x)), h, xs), (H, XS[:5]),
         "c d = scan[jaxpr={b = sin a -> b a} length=5 reverse=False unroll=1 num_consts=0 "
         "num_carry=1] a; e = broadcast_in_dim[shape=(5,4,3) broadcast_dimensions=(0,1)] d; f = "
         "broadcast_in_dim[shape=(5,4,3) broadcast_dimensions=(0,2)] b; g = mul e f -> c g"),
     "stacked_product_with_a_constant": (
-        lambda h, u: lax.scan(lambda h, _: (fnp.sin(h), -outer(h, u).T), h, None, length=3),
+        lambda h, u: lax.scan(lambda h, _: (jnp.sin(h), -outer(h, u).T), h, None, length=3),
         (H, U[0]),
         "c d = scan[jaxpr={b = sin a -> b a} length=3 reverse=False unroll=1 num_consts=0 "
         "num_carry=1] a; e = broadcast_in_dim[shape=(3,4,3) broadcast_dimensions=(0,1)] d; f = "
         "broadcast_in_dim[shape=(3,4,3) broadcast_dimensions=(2)] b; g = mul e f; h = neg g; i = "
         "transpose[permutation=(0,2,1)] h -> c i"),
     "carried_products_of_samples": (
-        lambda h, rows: lax.scan(lambda c, x: ((fnp.sin(c[0]), c[1] - outer(c[0], x)), None),
-                                 (h, fnp.zeros((5, 6, 3))), rows)[0], (array(5, 6), ROWS[:3]),
+        lambda h, rows: lax.scan(lambda c, x: ((jnp.sin(c[0]), c[1] - outer(c[0], x)), None),
+                                 (h, jnp.zeros((5, 6, 3))), rows)[0], (array(5, 6), ROWS[:3]),
         "c d = scan[jaxpr={b = sin a -> b a} length=3 reverse=False unroll=1 num_consts=0 "
         "num_carry=1] a; e = dot_general[dimension_numbers=(((0),(0)),((1),(1)))] d b; f = neg e "
         "-> c f"),
     "carried_products_with_a_constant": (
-        lambda h, u: lax.scan(lambda c, _: ((fnp.sin(c[0]), c[1] + outer(c[0], u)), None),
-                              (h, fnp.zeros((4, 3))), None, length=3)[0], (H, U[0]),
+        lambda h, u: lax.scan(lambda c, _: ((jnp.sin(c[0]), c[1] + outer(c[0], u)), None),
+                              (h, jnp.zeros((4, 3))), None, length=3)[0], (H, U[0]),
         "c = broadcast_in_dim[shape=(4) broadcast_dimensions=()] 0.0; d e = scan[jaxpr={c = sin "
         "a; d = add b a -> c d} length=3 reverse=False unroll=1 num_consts=0 num_carry=2] a c; f "
         "= broadcast_in_dim[shape=(4,3) broadcast_dimensions=(0)] e; g = "
         "broadcast_in_dim[shape=(4,3) broadcast_dimensions=(1)] b; h = mul f g -> d h"),
     "carried_rows": (
         lambda h, ids: lax.scan(
-            lambda c, i: ((fnp.sin(c[0]), c[1] + fnp.zeros((9, 4)).at[i].add(c[0])), None),
-            (h, fnp.zeros((9, 4))), ids)[0], (H, IDS),
+            lambda c, i: ((jnp.sin(c[0]), c[1] + jnp.zeros((9, 4)).at[i].add(c[0])), None),
+            (h, jnp.zeros((9, 4))), ids)[0], (H, IDS),
         "c = broadcast_in_dim[shape=(9,4) broadcast_dimensions=()] 0.0; d e f = scan[jaxpr={c = "
         "sin a; d = lt b 0; e = add b 9; f = select_n d b e; g = broadcast_in_dim[shape=(1) "
         "broadcast_dimensions=()] f -> c g a} length=4 reverse=False unroll=1 num_consts=0 "
@@ -103,7 +103,7 @@ def test_law(name):
 
 def network(w, u, b, h, xs):
     def step(h, x):
-        h = fnp.tanh(w @ h * 0.1 + u @ x + b)
+        h = jnp.tanh(w @ h * 0.1 + u @ x + b)
         return h, h
 
     return (lax.scan(step, h, xs)[1] ** 2).sum()
@@ -112,7 +112,7 @@ def network(w, u, b, h, xs):
 def gru(w, u, b, h, xs):
     def step(h, x):
         z, r = ft.nn.sigmoid(w @ h * 0.1 + u @ x + b), ft.nn.sigmoid(w @ h - b)
-        h = z * h + (1 - z) * fnp.tanh(w @ (r * h) * 0.2 + u @ x)
+        h = z * h + (1 - z) * jnp.tanh(w @ (r * h) * 0.2 + u @ x)
         return h, (h, z)
 
     return sum((y ** 2).sum() for y in lax.scan(step, h, xs, reverse=True)[1])
@@ -141,7 +141,7 @@ def test_the_loop_of_a_gradient_carries_no_matrix():
 
 def test_what_would_need_much_memory_stays():
     def fun(w, xs):
-        return lax.scan(lambda c, x: (c + fnp.outer(fnp.sin(x), fnp.cos(x)), None), w, xs)[0]
+        return lax.scan(lambda c, x: (c + jnp.outer(jnp.sin(x), jnp.cos(x)), None), w, xs)[0]
 
     few, many = np.ones((20, 8), np.float32), np.ones((4000, 200), np.float32)
     loops = [[e for e in simplify(program_of(fun, np.zeros(2 * xs.shape[1:], np.float32),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.avals import ShapedArray
 from functrans.core.check import check_jaxpr
@@ -18,23 +18,23 @@ ROWS, WEIGHT, SQUARE = (B, 8), (8, 4), (8, 8)
 
 
 def layer(w, x):
-    return (fnp.tanh(x @ w) ** 2).sum()
+    return (jnp.tanh(x @ w) ** 2).sum()
 
 
 def network(x, w):
-    return lax.scan(lambda c, e: (fnp.tanh(c @ w + e), c), x[0], x)[1].sum()
+    return lax.scan(lambda c, e: (jnp.tanh(c @ w + e), c), x[0], x)[1].sum()
 
 
 PROGRAMS = {
     "softmax": (lambda x: ft.nn.softmax(x * 2.0 / 2.0), [ROWS]),
     "softmax_gradient": (ft.grad(lambda x: (ft.nn.softmax(x) ** 3).sum()), [ROWS]),
-    "transposes": (lambda x, w: fnp.tanh((x @ w).T).T.sum(0), [ROWS, WEIGHT]),
+    "transposes": (lambda x, w: jnp.tanh((x @ w).T).T.sum(0), [ROWS, WEIGHT]),
     "gradient": (ft.grad(layer), [WEIGHT, ROWS]),
     "gradient_by_sample": (ft.vmap(ft.grad(layer), (None, 0)), [WEIGHT, ROWS]),
     "network": (network, [ROWS, SQUARE]),
     "network_gradient": (ft.grad(network, (0, 1)), [ROWS, SQUARE]),
-    "movement": (lambda x: (fnp.concatenate([x, x])[:3], fnp.pad(x, ((1, 1), (0, 0))),
-                            x.reshape(-1), fnp.broadcast_to(x, (2, *x.shape)).sum(0)), [ROWS]),
+    "movement": (lambda x: (jnp.concatenate([x, x])[:3], jnp.pad(x, ((1, 1), (0, 0))),
+                            x.reshape(-1), jnp.broadcast_to(x, (2, *x.shape)).sum(0)), [ROWS]),
 }
 
 

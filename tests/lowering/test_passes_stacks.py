@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.avals import ShapedArray
 from functrans.core.check import check_jaxpr
@@ -38,16 +38,16 @@ def last(step, h, *xs, **options):
 
 
 def plain(p, xs):
-    step = lambda h, x: fnp.tanh(p["w"] @ h + p["u"] @ x + p["b"])
+    step = lambda h, x: jnp.tanh(p["w"] @ h + p["u"] @ x + p["b"])
     return (last(step, 0 * p["b"], xs) ** 2).sum()
 
 
 def lstm(p, xs):
     def step(h, x):
         h, c = h
-        i, f, g, o = fnp.split(p["w"] @ h + p["u"] @ x + p["b"], 4)
-        c = ft.nn.sigmoid(f) * c + ft.nn.sigmoid(i) * fnp.tanh(g)
-        return (ft.nn.sigmoid(o) * fnp.tanh(c), c), c
+        i, f, g, o = jnp.split(p["w"] @ h + p["u"] @ x + p["b"], 4)
+        c = ft.nn.sigmoid(f) * c + ft.nn.sigmoid(i) * jnp.tanh(g)
+        return (ft.nn.sigmoid(o) * jnp.tanh(c), c), c
 
     zero = 0 * p["b"][:SIZE]
     return (lax.scan(step, (zero, zero), xs)[1] ** 2).sum()
@@ -56,19 +56,19 @@ def lstm(p, xs):
 def gru(p, xs):
     def step(h, x):
         z, r = (ft.nn.sigmoid(p["w"][i] @ h + p["u"][i] @ x) for i in (0, 1))
-        return z * h + (1 - z) * fnp.tanh(p["w"][2] @ (r * h) + p["u"][2] @ x)
+        return z * h + (1 - z) * jnp.tanh(p["w"][2] @ (r * h) + p["u"][2] @ x)
 
     p = {k: [p[k + name] for name in "zrn"] for k in "wu"}
     return (last(step, 0 * xs[0], xs, reverse=True) ** 2).sum()
 
 
 def embedded(p, ids):
-    return (last(lambda h, i: fnp.tanh(p["w"] @ h + p["e"][i]), 0 * p["e"][0], ids) ** 2).sum()
+    return (last(lambda h, i: jnp.tanh(p["w"] @ h + p["e"][i]), 0 * p["e"][0], ids) ** 2).sum()
 
 
 def tied(p, ids):
     def step(h, i):
-        h = fnp.tanh(p["w"] @ h + p["e"][i])
+        h = jnp.tanh(p["w"] @ h + p["e"][i])
         return h, p["e"] @ h
 
     logits = lax.scan(step, 0 * p["e"][0], ids)[1]
@@ -77,20 +77,20 @@ def tied(p, ids):
 
 def twice(p, x):
     def step(i, h):
-        return fnp.tanh(p["w"] @ fnp.tanh(p["w"] @ h + p["u"] @ x))
+        return jnp.tanh(p["w"] @ jnp.tanh(p["w"] @ h + p["u"] @ x))
 
     return (lax.fori_loop(0, STEPS, step, 0 * x) ** 2).sum()
 
 
 def layers(p, x):
-    return (last(lambda h, w: fnp.tanh(w @ h), x, p["w"]) ** 2).sum()
+    return (last(lambda h, w: jnp.tanh(w @ h), x, p["w"]) ** 2).sum()
 
 
 def normed_layers(p, x):
     def step(h, q):
         n = h - h.mean(-1, keepdims=True)
-        n = n / fnp.sqrt((n * n).mean(-1, keepdims=True) + 1e-3) * q["g"]
-        return h + fnp.tanh(n @ q["w"] + q["b"]) @ q["v"], None
+        n = n / jnp.sqrt((n * n).mean(-1, keepdims=True) + 1e-3) * q["g"]
+        return h + jnp.tanh(n @ q["w"] + q["b"]) @ q["v"], None
 
     return (lax.scan(step, x, p)[0] ** 2).sum()
 
@@ -98,7 +98,7 @@ def normed_layers(p, x):
 def time_in_layers(p, xs):
     def layer(xs, q):
         def step(h, x):
-            h = fnp.tanh(q["w"] @ h + x)
+            h = jnp.tanh(q["w"] @ h + x)
             return h, h
 
         return lax.scan(step, 0 * xs[0], xs)[1], None
@@ -109,7 +109,7 @@ def time_in_layers(p, xs):
 def layers_in_time(p, xs):
     def step(hs, x):
         def layer(x, wh):
-            h = fnp.tanh(wh[0] @ wh[1] + x)
+            h = jnp.tanh(wh[0] @ wh[1] + x)
             return h, h
 
         return lax.scan(layer, x, (p["w"], hs))[1]
@@ -118,7 +118,7 @@ def layers_in_time(p, xs):
 
 
 def convolved(p, x):
-    return (lax.fori_loop(0, STEPS, lambda i, h: fnp.tanh(lax.conv_general_dilated(
+    return (lax.fori_loop(0, STEPS, lambda i, h: jnp.tanh(lax.conv_general_dilated(
         h[None], p["w"], (1, 1), "SAME")[0]), x) ** 2).sum()
 
 
@@ -214,30 +214,30 @@ KERNEL, IMAGES = normal(STEPS, 4, 6, 1, 3), normal(STEPS, 4, 1, 2, 9)
 
 
 def step_of(state, x):
-    return fnp.sin(state + x)
+    return jnp.sin(state + x)
 
 
 # what an iteration makes of two of its values, x: [4, 5] and y: [4, 7]
 FORMS = {
     "outer": outer,
     "shared": lambda x, y: x.T @ y,
-    "transposed": lambda x, y: fnp.transpose(outer(x, y), (2, 0, 1)),
+    "transposed": lambda x, y: jnp.transpose(outer(x, y), (2, 0, 1)),
     "reshaped": lambda x, y: outer(x, y).reshape(2, 2, 35),
     "negative": lambda x, y: -outer(x, y),
     "scaled": lambda x, y: outer(x, y) * 0.3,
-    "padded": lambda x, y: fnp.pad(outer(x, y), ((0, 0), (1, 2), (0, 3))),
-    "two": lambda x, y: outer(x, y) - outer(fnp.cos(x), y),
+    "padded": lambda x, y: jnp.pad(outer(x, y), ((0, 0), (1, 2), (0, 3))),
+    "two": lambda x, y: outer(x, y) - outer(jnp.cos(x), y),
     "reversed": lambda x, y: outer(x, y)[:, ::-1],
-    "joined": lambda x, y: fnp.concatenate([outer(x, y), outer(x, fnp.cos(y))], 2),
-    "repeated": lambda x, y: fnp.broadcast_to(x.sum(1), (6, 4)),
-    "constant": lambda x, y: outer(x, fnp.arange(1, 9, dtype=x.dtype)),
-    "constant_matrix": lambda x, y: x[:, :, None] * fnp.ones((5, 2), x.dtype).cumsum(0),
-    "matrix": lambda x, y: x[:, :2] @ fnp.ones((2, 30), x.dtype).cumsum(1),
+    "joined": lambda x, y: jnp.concatenate([outer(x, y), outer(x, jnp.cos(y))], 2),
+    "repeated": lambda x, y: jnp.broadcast_to(x.sum(1), (6, 4)),
+    "constant": lambda x, y: outer(x, jnp.arange(1, 9, dtype=x.dtype)),
+    "constant_matrix": lambda x, y: x[:, :, None] * jnp.ones((5, 2), x.dtype).cumsum(0),
+    "matrix": lambda x, y: x[:, :2] @ jnp.ones((2, 30), x.dtype).cumsum(1),
     "convolution": lambda x, y: ft.vmap(lambda x, y: lax.conv_general_dilated(
         x[None, None], y[:3][None, None], (1,), "SAME"))(x, y),
     "kernel": lambda x, y: lax.conv_general_dilated(x[None], y[None, :, :3], (1,), "VALID"),
     "power": lambda x, y: outer(x, y) ** 2,  # stays
-    "elementwise": lambda x, y: fnp.exp(x),  # stays
+    "elementwise": lambda x, y: jnp.exp(x),  # stays
 }
 
 
@@ -291,10 +291,10 @@ def test_forms(form, dtype, length):
 def test_scattered_rows(mode, length):
     """Rows at places that repeat; -1 and 11 are out of bounds or count from the end."""
     def row(h, i):
-        return fnp.zeros((11, 5), h.dtype).at[i].add(h, mode=mode)
+        return jnp.zeros((11, 5), h.dtype).at[i].add(h, mode=mode)
 
     def window(h, i):
-        return lax.dynamic_update_slice(fnp.zeros((11, 9), h.dtype), h[:1], (i[0], i[1]))
+        return lax.dynamic_update_slice(jnp.zeros((11, 9), h.dtype), h[:1], (i[0], i[1]))
 
     def fun(make, stacks):
         def step(carry, x):
@@ -320,7 +320,7 @@ def test_narrow_sums_round_less_often(dtype):
             x, y = xy
             return (step_of(h, x), acc + outer(h, y), flat - outer(x, y).reshape(4, 35)), None
 
-        zeros = fnp.zeros((4, 5, 7), h.dtype)
+        zeros = jnp.zeros((4, 5, 7), h.dtype)
         return lax.scan(step, (h, zeros, zeros.reshape(4, 35)), (xs, ys))[0][1:]
 
     given = ft.numpy.zeros((), dtype).dtype
@@ -342,7 +342,7 @@ def test_narrow_sums_round_less_often(dtype):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("form", FORMS)
 def test_narrow_forms(form, dtype):
-    given = fnp.zeros((), dtype).dtype
+    given = jnp.zeros((), dtype).dtype
     args = [x.astype(given) for x in (Z[0], X, Y)]
     for fun in (stacked(form), carried(form)):
         simplified(fun, *args, rtol=0.06, atol=0.15)
@@ -354,9 +354,9 @@ def test_narrow_products_that_are_carried_in_wide():
             h, acc = carry
             return (step_of(h, xy[0]), acc + outer(h, xy[1]).astype("float32")), None
 
-        return lax.scan(step, (h, fnp.zeros((4, 5, 7))), (xs, ys))[0]
+        return lax.scan(step, (h, jnp.zeros((4, 5, 7))), (xs, ys))[0]
 
-    given = fnp.bfloat16
+    given = jnp.bfloat16
     after = simplified(fun, Z[0].astype(given), X.astype(given), Y.astype(given), rtol=0.02,
                        atol=0.02)
     (loop,) = loops_of(after)
@@ -368,7 +368,7 @@ def test_narrow_products_that_are_carried_in_wide():
 def test_sums_of_repeated_values_are_sums_of_these():
     def fun(h, xs):
         return lax.scan(lambda c, x: ((step_of(c[0], x), c[1] + c[0][:, :, None]), None),
-                        (h, fnp.zeros((4, 5, 7))), xs)[0][1]
+                        (h, jnp.zeros((4, 5, 7))), xs)[0][1]
 
     after = simplified(fun, Z[0].astype(np.float32), X.astype(np.float32))
     assert max(made_in_loops(after)) == 20

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
 from functrans.core.jaxpr import subjaxprs
@@ -20,7 +20,7 @@ from functrans.test_util import check_grads
 from tests.linalg.matrices import positive
 from tests.lowering.test_passes import array, assert_same_values, program_of, simplified, spelled
 
-la = fnp.linalg
+la = jnp.linalg
 A = array(3, 3) + 3 * np.eye(3, dtype=np.float32)
 B = array(3, 2)
 FLAGS = "conjugate_a=False left_side={} lower=True transpose_a={} unit_diagonal=False"
@@ -75,18 +75,18 @@ def counts(jaxpr):
 
 def likelihood(p, x, y):
     """The negative log likelihood of a Gaussian process with an RBF kernel and noise."""
-    distance = fnp.sum((x[:, None] - x[None]) ** 2, -1)
-    kernel = fnp.exp(p[1] - 0.5 * distance * fnp.exp(-2 * p[0])) + fnp.exp(p[2]) * fnp.eye(len(x))
+    distance = jnp.sum((x[:, None] - x[None]) ** 2, -1)
+    kernel = jnp.exp(p[1] - 0.5 * distance * jnp.exp(-2 * p[0])) + jnp.exp(p[2]) * jnp.eye(len(x))
     factor = la.cholesky(kernel)
     alpha = cho_solve((factor, True), y)
-    return 0.5 * y @ alpha + fnp.sum(fnp.log(fnp.diagonal(factor)))
+    return 0.5 * y @ alpha + jnp.sum(jnp.log(jnp.diagonal(factor)))
 
 
 def evidence(p, x, y):
     """Bayesian linear regression."""
-    precision = fnp.exp(p[0]) * fnp.eye(x.shape[1]) + fnp.exp(p[1]) * x.T @ x
-    mean = fnp.exp(p[1]) * la.solve(precision, x.T @ y)
-    return la.slogdet(precision)[1] + fnp.sum((y - x @ mean) ** 2) + mean @ mean
+    precision = jnp.exp(p[0]) * jnp.eye(x.shape[1]) + jnp.exp(p[1]) * x.T @ x
+    mean = jnp.exp(p[1]) * la.solve(precision, x.T @ y)
+    return la.slogdet(precision)[1] + jnp.sum((y - x @ mean) ** 2) + mean @ mean
 
 
 def updated(s, h, v):
@@ -148,7 +148,7 @@ def test_one_factorization_for_transposed_systems_and_determinants(singular):
     b = np.random.default_rng(2).normal(size=(2, 70, 1))
 
     def fun(a, b):
-        at = fnp.swapaxes(a, -1, -2)
+        at = jnp.swapaxes(a, -1, -2)
         return (*la.slogdet(a), *la.slogdet(at), la.det(a), la.solve(a, b), la.solve(at, b))
 
     before, _ = program_of(fun, a, b)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 ROWS, TARGETS = 30_000, 37
 rng = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def test_sums_have_the_same_bits_on_any_number_of_threads(row):
     start = rng.standard_normal((TARGETS, *row)).astype(np.float32)
 
     def f(start, x, i):
-        return start.at[i].add(fnp.tanh(x), mode="drop")
+        return start.at[i].add(jnp.tanh(x), mode="drop")
 
     first, *others = on_threads(f, start, x, index)
     for other in others:
@@ -42,7 +42,7 @@ def test_sums_have_the_same_bits_on_any_number_of_threads(row):
 def test_other_operations(op):
     x = rng.uniform(0.9, 1.1, (ROWS, 4)).astype(np.float32)
     i = np.abs(index) % TARGETS
-    results = on_threads(lambda x, i: getattr(fnp.ones((TARGETS, 4)).at[i], op)(x), x, i)
+    results = on_threads(lambda x, i: getattr(jnp.ones((TARGETS, 4)).at[i], op)(x), x, i)
     assert len({r.tobytes() for r in results}) == 1
     ufunc = {"min": np.minimum, "max": np.maximum, "multiply": np.multiply}[op]
     expected = np.ones((TARGETS, 4))
@@ -56,7 +56,7 @@ def test_places_that_overlap_in_part_are_combined_in_order():
     i = rng.integers(0, TARGETS - 8, ROWS).astype(np.int32)
 
     def f(x, i):
-        return fnp.zeros(TARGETS).at[i[:, None] + fnp.arange(8)].add(x)
+        return jnp.zeros(TARGETS).at[i[:, None] + jnp.arange(8)].add(x)
 
     results = on_threads(f, x, i)
     assert len({r.tobytes() for r in results}) == 1
@@ -68,7 +68,7 @@ def test_places_that_overlap_in_part_are_combined_in_order():
 def test_segment_sums_and_gradients_of_gathers_run_on_threads():
     i = ft.ShapeDtypeStruct((ROWS,), "int32")
     rows, table = (ft.ShapeDtypeStruct((n, 8), "float32") for n in (ROWS, TARGETS))
-    for f, x in ((lambda x, i: ft.ops.segment_sum(fnp.exp(x), i, TARGETS), rows),
-                 (ft.grad(lambda x, i: fnp.sin(x[i]).sum()), table)):
+    for f, x in ((lambda x, i: ft.ops.segment_sum(jnp.exp(x), i, TARGETS), rows),
+                 (ft.grad(lambda x, i: jnp.sin(x[i]).sum()), table)):
         abouts = [k.about for k in ft.explain(f, x, i, target="cpu").kernels]
         assert not any("in one thread" in about for about in abouts)

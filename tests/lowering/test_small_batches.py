@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 RNG = np.random.default_rng(0)
 BATCH = 100
@@ -26,7 +26,7 @@ def test_products(equation, dtype):
     args = [[RNG.standard_normal([n[c] for c in t]).astype(dtype) for t in terms] for n in sizes]
 
     def products(args):
-        return [fnp.einsum(equation, *a, precision="highest") for a in args]
+        return [jnp.einsum(equation, *a, precision="highest") for a in args]
 
     for found, a in zip(ft.jit(products)(args), args, strict=True):
         expected = np.einsum(equation, *(x.astype(np.longdouble) for x in a))
@@ -35,14 +35,14 @@ def test_products(equation, dtype):
 
 def test_products_by_vectors_are_no_calls_of_the_library():
     a, x = RNG.standard_normal((BATCH, 3, 3)), RNG.standard_normal((BATCH, 3))
-    assert ".batch1 = 100" not in text_of(ft.vmap(fnp.matmul), a, x)
-    assert ".batch1 = 100" in text_of(ft.vmap(fnp.matmul), np.ones((BATCH, 32, 32)),
+    assert ".batch1 = 100" not in text_of(ft.vmap(jnp.matmul), a, x)
+    assert ".batch1 = 100" in text_of(ft.vmap(jnp.matmul), np.ones((BATCH, 32, 32)),
                                       np.ones((BATCH, 32)))
 
 
 def test_short_rows_of_places_are_one_line():
     """Corners of triangles: vectors are full, and not three elements long."""
     values, corners = RNG.standard_normal(50), RNG.integers(0, 50, (40, 3))
-    text = text_of(lambda v, c: fnp.where(v > 0, v, 0.5)[c], values, corners)
+    text = text_of(lambda v, c: jnp.where(v > 0, v, 0.5)[c], values, corners)
     assert "i < 120" in text
     assert "i < 3;" not in text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.c.lower import lower
 from functrans.lowering.loops.tensor import Gemm
 
@@ -22,8 +22,8 @@ def array(*shape):
 
 
 KERNELS = {
-    "a gate": (lambda g, s: fnp.tensordot(g, s, [[1], [1]]), array(2, 2), array(4, 2, 8)),
-    "two axes": (lambda g, s: fnp.tensordot(g, s, [[2, 3], [0, 1]]), array(2, 2, 2, 2),
+    "a gate": (lambda g, s: jnp.tensordot(g, s, [[1], [1]]), array(2, 2), array(4, 2, 8)),
+    "two axes": (lambda g, s: jnp.tensordot(g, s, [[2, 3], [0, 1]]), array(2, 2, 2, 2),
                  array(2, 2, 32)),
     "its gradient": (lambda x, y: x @ y.T, array(2, 500), array(3, 500)),
     "a batch of rows": (lambda x, y: x @ y, array(9, 4, 4), array(9, 4, 33)),
@@ -45,15 +45,15 @@ def test_where_products_are_computed(cases, count):
 
 def test_gates_of_a_circuit_are_right():
     def amplitudes(angles):
-        state = fnp.zeros((2,) * 5, "complex64").at[(0,) * 5].set(1)
+        state = jnp.zeros((2,) * 5, "complex64").at[(0,) * 5].set(1)
         for q in range(5):
-            c, s = fnp.cos(angles[q]), fnp.sin(angles[q])
-            gate = fnp.array([[c, -1j * s], [-1j * s, c]])
-            state = fnp.moveaxis(fnp.tensordot(gate, state, [[1], [q]]), 0, q)
+            c, s = jnp.cos(angles[q]), jnp.sin(angles[q])
+            gate = jnp.array([[c, -1j * s], [-1j * s, c]])
+            state = jnp.moveaxis(jnp.tensordot(gate, state, [[1], [q]]), 0, q)
         return state
 
     def odds(angles):
-        return (fnp.abs(amplitudes(angles)[1]) ** 2).sum()
+        return (jnp.abs(amplitudes(angles)[1]) ** 2).sum()
 
     angles = np.linspace(0.1, 1.3, 5).astype(np.float32)
     np.testing.assert_allclose(ft.jit(odds)(angles), np.sin(angles[0]) ** 2, rtol=1e-5)
@@ -64,8 +64,8 @@ def test_gates_of_a_circuit_are_right():
 def test_factors_that_are_put_together_are_computed_once():
     """A kernel of a product would choose among the parts of its factor at each element."""
     def fun(angle, state):
-        gate = fnp.array([[fnp.cos(angle), -fnp.sin(angle)], [fnp.sin(angle), fnp.cos(angle)]])
-        return fnp.tensordot(gate, state, [[1], [1]])
+        gate = jnp.array([[jnp.cos(angle), -jnp.sin(angle)], [jnp.sin(angle), jnp.cos(angle)]])
+        return jnp.tensordot(gate, state, [[1], [1]])
 
     state = array(4, 2, 64)
     text = lower(ft.lower(fun, np.float32(1), state).jaxpr, frozenset()).text

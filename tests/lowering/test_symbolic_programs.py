@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim, substitute_shape
@@ -21,51 +21,51 @@ ROWS, TABLE, SQUARE = ((B, 5), F32), ((B, N), F32), ((5, 5), F32)
 
 
 def layer_norm(x):
-    centred = x - fnp.mean(x, 1, keepdims=True)
-    return centred * lax.rsqrt(fnp.mean(centred * centred, 1, keepdims=True) + 1e-5)
+    centred = x - jnp.mean(x, 1, keepdims=True)
+    return centred * lax.rsqrt(jnp.mean(centred * centred, 1, keepdims=True) + 1e-5)
 
 
 def network(x, w):
     """A loop over a length that is not known."""
-    return lax.scan(lambda c, e: (fnp.tanh(c @ w * 0.3 + e), c.sum()), fnp.ones(5, F32), x)
+    return lax.scan(lambda c, e: (jnp.tanh(c @ w * 0.3 + e), c.sum()), jnp.ones(5, F32), x)
 
 
 PROGRAMS = {
-    "elementwise": (lambda x: fnp.where(x > 0, fnp.exp(-x) + 1, x * 2), [ROWS]),
-    "two_outputs": (lambda x: (x + 1, fnp.sin(x) * 2), [TABLE]),
-    "vector": (lambda x: fnp.tanh(x) * x, [((B,), F32)]),
+    "elementwise": (lambda x: jnp.where(x > 0, jnp.exp(-x) + 1, x * 2), [ROWS]),
+    "two_outputs": (lambda x: (x + 1, jnp.sin(x) * 2), [TABLE]),
+    "vector": (lambda x: jnp.tanh(x) * x, [((B,), F32)]),
     "softmax": (lambda x: ft.nn.softmax(x, axis=1), [ROWS]),
     "softmax_of_symbolic_rows": (lambda x: ft.nn.softmax(x, axis=1), [((5, B), F32)]),
     "layer_norm": (layer_norm, [ROWS]),
     "sums": (lambda x: (x.sum(0), x.sum(1), x.sum()), [ROWS]),
     "sums_of_a_table": (lambda x: (x.sum(0), x.sum(1), x.sum(), (x * x).sum(0)), [TABLE]),
-    "extrema": (lambda x: (fnp.max(x, 1), fnp.argmax(x, 1), fnp.argmin(x * 2, 1)), [ROWS]),
+    "extrema": (lambda x: (jnp.max(x, 1), jnp.argmax(x, 1), jnp.argmin(x * 2, 1)), [ROWS]),
     "transpose": (lambda x: (x.T, x.T + 1), [TABLE]),
     "transpose_and_add": (lambda x, y: x.T + y, [ROWS, ((5, B), F32)]),
-    "concatenate": (lambda x: fnp.concatenate([x, x * 2, fnp.ones((2, 5), F32)]), [ROWS]),
-    "concatenate_columns": (lambda x: fnp.concatenate([x, x * 2], axis=1), [TABLE]),
-    "pad": (lambda x: fnp.pad(x, ((1, 2), (0, 1))), [ROWS]),
+    "concatenate": (lambda x: jnp.concatenate([x, x * 2, jnp.ones((2, 5), F32)]), [ROWS]),
+    "concatenate_columns": (lambda x: jnp.concatenate([x, x * 2], axis=1), [TABLE]),
+    "pad": (lambda x: jnp.pad(x, ((1, 2), (0, 1))), [ROWS]),
     "reverse": (lambda x: x[::-1] + x, [ROWS]),
     "reshape": (lambda x: (x.reshape(-1) * 2, x.reshape(x.shape[0], 5, 1)), [ROWS]),
     "flat_sum": (lambda x: x.reshape(-1).sum(), [TABLE]),
     "broadcast": (lambda x, y: x[:, None] * y[None, :], [((B,), F32), ((N,), F32)]),
-    "iota": (lambda x: x + fnp.arange(x.shape[0])[:, None], [ROWS]),
-    "gather": (lambda x, i: lax.gather(fnp.sin(x), i[:, None], lax.GatherDimensionNumbers(
+    "iota": (lambda x: x + jnp.arange(x.shape[0])[:, None], [ROWS]),
+    "gather": (lambda x, i: lax.gather(jnp.sin(x), i[:, None], lax.GatherDimensionNumbers(
         (1,), (0,), (0,)), (1, 3)), [((9, 3), F32), ((B,), I32)]),
-    "scatter": (lambda x, i: lax.scatter_add(fnp.zeros((9, 5), F32), i[:, None], x,
+    "scatter": (lambda x, i: lax.scatter_add(jnp.zeros((9, 5), F32), i[:, None], x,
         lax.ScatterDimensionNumbers((1,), (0,), (0,))), [ROWS, ((B,), I32)]),
     "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i, np.int32(1)), (x.shape[0], 2)),
                       [ROWS, ((), I32)]),
-    "cumsum": (lambda x: (fnp.cumsum(x, 0), fnp.cumsum(x, 1)), [ROWS]),
-    "sort": (lambda x: fnp.sort(x, axis=0), [ROWS]),
+    "cumsum": (lambda x: (jnp.cumsum(x, 0), jnp.cumsum(x, 1)), [ROWS]),
+    "sort": (lambda x: jnp.sort(x, axis=0), [ROWS]),
     "dot": (lambda x, y: x @ y, [((B,), F32), ((B,), F32)]),
     "batched_matmul": (lambda x, y: x @ y, [((B, 3, 4), F32), ((B, 4, 2), F32)]),
-    "twice_as_long": (lambda x: fnp.concatenate([x, x]).reshape(2, -1).sum(0), [((B,), F32)]),
+    "twice_as_long": (lambda x: jnp.concatenate([x, x]).reshape(2, -1).sum(0), [((B,), F32)]),
     "attention": (lambda q, k: ft.nn.softmax(q @ k.T, axis=-1) @ k, [ROWS, ((N, 5), F32)]),
-    "matmul": (lambda x, w: fnp.tanh(x @ w), [ROWS, SQUARE]),
+    "matmul": (lambda x, w: jnp.tanh(x @ w), [ROWS, SQUARE]),
     "matmul_over_symbolic": (lambda x, y: x.T @ y, [ROWS, ROWS]),
-    "gradient": (ft.grad(lambda w, x: (fnp.tanh(x @ w) ** 2).sum()), [SQUARE, ROWS]),
-    "gradient_by_sample": (ft.vmap(ft.grad(lambda w, x: (fnp.tanh(x @ w) ** 2).sum()), (None, 0)),
+    "gradient": (ft.grad(lambda w, x: (jnp.tanh(x @ w) ** 2).sum()), [SQUARE, ROWS]),
+    "gradient_by_sample": (ft.vmap(ft.grad(lambda w, x: (jnp.tanh(x @ w) ** 2).sum()), (None, 0)),
                            [SQUARE, ROWS]),
     "scan": (network, [ROWS, SQUARE]),
     "scan_gradient": (ft.grad(lambda x, w: network(x, w)[1].sum(), (0, 1)), [ROWS, SQUARE]),
@@ -104,7 +104,7 @@ def test_one_program_for_all_sizes(name):
         known = {"B": size, "N": 137 if size == 7 else 6}  # whole vectors and a part, or less
         arrays = [values(substitute_shape(s, known), d, rng) for s, d in avals]
         actual = executable.run(arrays)
-        expected = ft.tree.leaves(fun(*map(fnp.asarray, arrays)))
+        expected = ft.tree.leaves(fun(*map(jnp.asarray, arrays)))
         assert len(actual) == len(expected)
         for a, e in zip(actual, expected, strict=True):
             e = np.asarray(e)
@@ -122,7 +122,7 @@ def test_rows_of_a_symbolic_length_stay_in_one_kernel():
 
 
 def test_symbolic_rows_are_cut_where_other_operands_begin():
-    text = kernels(lambda x: fnp.concatenate([x, x * 2, x + 1], axis=1), TABLE)
+    text = kernels(lambda x: jnp.concatenate([x, x * 2, x + 1], axis=1), TABLE)
     assert text.count("for (i64 i = ") == 6  # three pieces: whole vectors, and what is left
     assert "gather" not in text
 
@@ -137,10 +137,10 @@ def test_programs_of_known_sizes_do_not_import_sympy():
 import sys
 import numpy as np
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 def loss(w, x):
-    h = fnp.tanh(x @ w)
-    return (ft.nn.softmax(fnp.concatenate([h, h[::-1]]).T) ** 2).sum()
+    h = jnp.tanh(x @ w)
+    return (ft.nn.softmax(jnp.concatenate([h, h[::-1]]).T) ** 2).sum()
 print(ft.jit(ft.grad(loss))(np.ones((4, 4), "f"), np.ones((3, 4), "f")).shape)
 assert "sympy" not in sys.modules
 """

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.c.isa import host_isa
 
 X = np.ones((64, 64), np.float32)
 PROGRAMS = {
-    "elementwise": (lambda x: fnp.exp(x) * 2, X), "reduction": (lambda x: x.sum(1), X),
-    "columns": (lambda x: fnp.sin(x).sum(0), X), "rows": (lambda x: x / x.sum(1)[:, None], X),
-    "lanes": (ft.vmap(lambda x: ft.lax.fori_loop(0, 9, lambda _, y: fnp.sin(y) + x, x)), X[0]),
+    "elementwise": (lambda x: jnp.exp(x) * 2, X), "reduction": (lambda x: x.sum(1), X),
+    "columns": (lambda x: jnp.sin(x).sum(0), X), "rows": (lambda x: x / x.sum(1)[:, None], X),
+    "lanes": (ft.vmap(lambda x: ft.lax.fori_loop(0, 9, lambda _, y: jnp.sin(y) + x, x)), X[0]),
 }
 
 

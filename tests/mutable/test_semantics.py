@@ -11,7 +11,7 @@ from numpy import add, zeros
 from numpy import linalg as la
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
 I = np.array([2, 0, 2])
@@ -383,7 +383,7 @@ def test_array_api_namespace():
         return xp.concat([out, xp.asarray(x, copy=True)[0]])
 
     assert ft.numpy_code(f)(X).tolist() == [5.5, 0, 0, 1, -2, 3]
-    assert fnp.ones(2).__array_namespace__() is fnp
+    assert jnp.ones(2).__array_namespace__() is jnp
 
 
 def test_transforms_inside_and_nested_calls():
@@ -402,7 +402,7 @@ def test_transforms_inside_and_nested_calls():
         rows = ft.vmap(ft.numpy_code(lambda v: fill(np.zeros(3), v)))(x)
         jitted = ft.jit(lambda v: v + 1)(out)
         doubled = ft.lax.fori_loop(0, 2, lambda i, v: v * 2 + out, np.ones(3))
-        return slope, pull(np.ones(3))[0], rows, jitted, doubled, fnp.sum(out) + out
+        return slope, pull(np.ones(3))[0], rows, jitted, doubled, jnp.sum(out) + out
 
     first = X[0] + [1, 0, 0]
     same(ft.numpy_code(f)(X), (first, first, X, np.ones(3), 4 * np.ones(3), np.zeros(3)))
@@ -425,7 +425,7 @@ def test_methods_partials_and_trees():
             return out
 
     assert ft.numpy_code(Plain().run)(X[0]).tolist() == [1, 0]
-    x = fnp.asarray(X)
+    x = jnp.asarray(X)
     assert Solver.run(Solver(), {"a": (x[0, :2],)})["out"].tolist() == [0.5, -1]
     assert ft.numpy_code(functools.partial(prefixed, 2))(X[0]).tolist() == [1, 1, -2, 3]
     assert ft.numpy_code(copy_args=True)(overwritten)(X[0]).tolist() == [9, -2, 3]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 nn = ft.nn
 GOLDEN = json.loads((Path(__file__).parent.parent / "data" / "nn.json").read_text())
@@ -75,10 +75,10 @@ def test_nan_stays_nan(name: str) -> None:
 def test_dtypes_are_kept(name: str) -> None:
     f = activation(name)
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64):
-        x = fnp.asarray(np.array([-1.0, 0.5, 2.0]).astype(dtype))
+        x = jnp.asarray(np.array([-1.0, 0.5, 2.0]).astype(dtype))
         assert f(x).dtype == dtype
         assert ft.grad(lambda x: f(x).sum().astype("float32"))(x).dtype == dtype
-    integers = f(fnp.asarray(np.array([-2, 0, 3], np.int32)))
+    integers = f(jnp.asarray(np.array([-2, 0, 3], np.int32)))
     assert integers.dtype == (np.int32 if name in ("relu", "relu6", "identity") else np.float32)
     assert np.asarray(f(1.0)).shape == ()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 attend = ft.nn.dot_product_attention
 GOLDEN = json.loads((Path(__file__).parent.parent / "data" / "nn.json").read_text())
@@ -99,7 +99,7 @@ def test_vmap_and_jit() -> None:
 
 
 def test_halves_are_computed_in_float32() -> None:
-    q, k, v = (fnp.asarray(x).astype("bfloat16") for x in QKV)
+    q, k, v = (jnp.asarray(x).astype("bfloat16") for x in QKV)
     out = attend(q, k, v)
     assert out.dtype.name == "bfloat16"
     np.testing.assert_allclose(np.asarray(out, np.float32), np.asarray(attend(*QKV)), atol=0.05)

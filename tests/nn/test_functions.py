@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 nn = ft.nn
 GOLDEN = json.loads((Path(__file__).parent.parent / "data" / "nn.json").read_text())
@@ -28,7 +28,7 @@ CASES: dict[str, Any] = {
     "logsumexp b keepdims": lambda m: nn.logsumexp(m, axis=1, b=np.abs(B), keepdims=True),
     "logsumexp sign 0": lambda m: nn.logsumexp(m, axis=1, b=B, return_sign=True)[0],
     "logsumexp sign 1": lambda m: nn.logsumexp(m, axis=1, b=B, return_sign=True)[1],
-    "log1mexp": lambda m: nn.log1mexp(fnp.abs(m) + 0.1),
+    "log1mexp": lambda m: nn.log1mexp(jnp.abs(m) + 0.1),
     "glu": nn.glu, "glu 1": lambda m: nn.glu(m, axis=1)}
 for _name in ("softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"):
     for _text, _axis in AXES.items():
@@ -47,7 +47,7 @@ def test_golden_values_and_gradients(name: str) -> None:
 
     def loss(m: Any) -> Any:
         out = f(m)
-        return (fnp.where(fnp.isfinite(out), out, 0) * np.resize(CT, value.shape)).sum()
+        return (jnp.where(jnp.isfinite(out), out, 0) * np.resize(CT, value.shape)).sum()
 
     np.testing.assert_allclose(np.asarray(ft.grad(loss)(M)), golden["grad"], rtol=1e-8, atol=1e-11)
     np.testing.assert_allclose(np.asarray(ft.jit(f)(M)), value, rtol=1e-12)
@@ -89,7 +89,7 @@ def test_rows_of_minus_infinity() -> None:
 def test_masked_elements_do_not_matter(f: Any) -> None:
     """Whatever a mask hides, NaN included, changes neither the result nor the gradient."""
     hidden = np.where(MASK, M, np.nan)
-    loss = lambda m: fnp.where(fnp.isfinite(f(m, axis=-1, where=MASK)),
+    loss = lambda m: jnp.where(jnp.isfinite(f(m, axis=-1, where=MASK)),
                                f(m, axis=-1, where=MASK), 0).sum()
     np.testing.assert_array_equal(np.asarray(f(hidden, axis=-1, where=MASK)),
                                   np.asarray(f(M, axis=-1, where=MASK)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import nn
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.test_util import check_grads
@@ -36,7 +36,7 @@ GROUPED = standardized(X.reshape(6, 5, 2, 2), (1, 3)).reshape(X.shape)
 def test_normalizations(norm, wanted):
     np.testing.assert_allclose(norm(X, SCALE, BIAS), wanted, rtol=1e-10, atol=1e-12)
     check_grads(lambda x, s, b: norm(x, s, b), (X, SCALE, BIAS), order=1)
-    half = norm(fnp.asarray(X, "bfloat16"), fnp.asarray(SCALE, "float32"), None)
+    half = norm(jnp.asarray(X, "bfloat16"), jnp.asarray(SCALE, "float32"), None)
     assert half.dtype == "bfloat16"
     np.testing.assert_allclose(half.astype("float32"), norm(X, SCALE, None), atol=0.15)
 
@@ -61,7 +61,7 @@ def test_batch_norm_keeps_running_statistics():
 @pytest.mark.parametrize("cell", [nn.rnn_cell, nn.lstm_cell, nn.gru_cell])
 def test_cells(cell):
     params = nn.init_cell(ft.random.key(0), cell, 3, 4, "float64")
-    start = fnp.zeros((2, 4), "float64")
+    start = jnp.zeros((2, 4), "float64")
     state = nn.LSTMState(start, start) if cell is nn.lstm_cell else start
     xs = RNG.standard_normal((5, 2, 3))
     last, outs = nn.run_cell(cell, params, state, xs)
@@ -106,7 +106,7 @@ def test_embed():
 
 def test_rotary_products_depend_on_distance():
     q, k = RNG.standard_normal((2, 1, 1, 8))
-    at = lambda x, n: np.asarray(nn.rotary_embedding(x[None], fnp.array([n]))).ravel()
+    at = lambda x, n: np.asarray(nn.rotary_embedding(x[None], jnp.array([n]))).ravel()
     near, far = at(q, 3) @ at(k, 1), at(q, 10) @ at(k, 8)
     np.testing.assert_allclose(near, far, rtol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(at(q, 5)), np.linalg.norm(q), rtol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import nn
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.test_util import check_grads
@@ -104,4 +104,4 @@ def test_ctc_is_the_sum_over_alignments(labels):
 
 def test_ctc_shapes():
     with pytest.raises(ShapeError, match="ctc_loss got logits"):
-        nn.ctc_loss(fnp.ones((2, 3)), fnp.ones(2), fnp.ones((2, 1), int), fnp.ones((2, 1)))
+        nn.ctc_loss(jnp.ones((2, 3)), jnp.ones(2), jnp.ones((2, 1), int), jnp.ones((2, 1)))

@@ -27,7 +27,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import KernelCenterer, LabelEncoder
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 rng = np.random.default_rng(0)
 X, Y = rng.uniform(0.1, 2, (2, 20))
@@ -106,12 +106,12 @@ def problem(function, *arguments):
     """Why the program is not right on our arrays, or ""."""
     wanted = function(*arguments)
     try:
-        got = function(*map(fnp.asarray, arguments))
+        got = function(*map(jnp.asarray, arguments))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     pair = (got, wanted) if isinstance(wanted, tuple) else ((got,), (wanted,))
     for ours, numpys in zip(*pair, strict=True):
-        if isinstance(numpys, np.ndarray) and not isinstance(ours, fnp.asarray(0.0).__class__):
+        if isinstance(numpys, np.ndarray) and not isinstance(ours, jnp.asarray(0.0).__class__):
             return f"is a {type(ours).__name__}"
         if not np.allclose(np.asarray(ours), numpys, rtol=1e-6, atol=1e-8, equal_nan=True):
             return f"{ours} is not {numpys}"

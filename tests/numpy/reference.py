@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 # What NumPy computes in 64 bits by default is 32 bits wide here.
 NARROW = {
@@ -62,8 +62,8 @@ def compare(name: str, *args: Any, tol: float = 2e-5, dtype: bool = True, **kwar
     """Call both functions and check one result against the other."""
     with np.errstate(all="ignore"):
         theirs = getattr(np, name)(*args, **kwargs)
-    to_ours = fnp.asarray
-    ours = getattr(fnp, name)(*on_arrays(to_ours, args), **on_arrays(to_ours, kwargs))
+    to_ours = jnp.asarray
+    ours = getattr(jnp, name)(*on_arrays(to_ours, args), **on_arrays(to_ours, kwargs))
     check(ours, theirs, wide((args, kwargs)), dtype, tol)
 
 

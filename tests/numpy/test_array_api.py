@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, ImmutableArrayError
 
 SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -3.0, 1e300, np.inf, -np.inf, np.nan]
 OWN = {"ArrayAPIStrictFlags", "Device", "__version__"}
-MODULES = [(strict, fnp), (strict.linalg, fnp.linalg), (strict.fft, fnp.fft)]
+MODULES = [(strict, jnp), (strict.linalg, jnp.linalg), (strict.fft, jnp.fft)]
 
 
 def functions():
@@ -32,7 +32,7 @@ def functions():
 
 
 def test_names_and_keywords():
-    assert fnp.__array_api_version__ == strict.__array_api_version__
+    assert jnp.__array_api_version__ == strict.__array_api_version__
     names = list(functions())
     assert len(names) > 190
     for name, theirs, ours in names:
@@ -44,12 +44,12 @@ def test_names_and_keywords():
 
 def test_inspection():
     seen = []
-    info = fnp.asarray(1.0).__array_namespace__(api_version="2025.12").__array_namespace_info__()
+    info = jnp.asarray(1.0).__array_namespace__(api_version="2025.12").__array_namespace_info__()
     wanted = strict.__array_namespace_info__()
     assert info.capabilities() == wanted.capabilities()
     for run in (ft.jit, ft.vmap):  # no shape depends on what is traced
-        run(lambda x: seen.append(info.capabilities()["boolean indexing"]))(fnp.ones(2))
-    assert ft.grad(lambda x: x[x > 1].sum())(fnp.arange(3.0)).tolist() == [0, 0, 1]
+        run(lambda x: seen.append(info.capabilities()["boolean indexing"]))(jnp.ones(2))
+    assert ft.grad(lambda x: x[x > 1].sum())(jnp.arange(3.0)).tolist() == [0, 0, 1]
     assert seen == [False, False]
     kinds = [None, "bool", "signed integer", "unsigned integer", "integral", "real floating",
              "complex floating", "numeric", ("bool", "real floating"), ()]
@@ -64,7 +64,7 @@ def test_inspection():
     with pytest.raises(ArgumentError, match="kind='number'"):
         info.dtypes(kind="number")
     with pytest.raises(ArgumentError, match=r"no revision '1999.12'"):
-        fnp.asarray(1.0).__array_namespace__(api_version="1999.12")
+        jnp.asarray(1.0).__array_namespace__(api_version="1999.12")
 
 
 def test_promotion():
@@ -74,7 +74,7 @@ def test_promotion():
             wanted = strict.result_type(getattr(strict, a), getattr(strict, b))
         except TypeError:  # the standard leaves it open
             continue
-        assert fnp.result_type(np.dtype(a), np.dtype(b)) == wanted._np_dtype, (a, b)
+        assert jnp.result_type(np.dtype(a), np.dtype(b)) == wanted._np_dtype, (a, b)
 
 
 @pytest.mark.parametrize("name", [
@@ -87,7 +87,7 @@ def test_special_values(name, run):
     x = np.array(SPECIAL)
     with np.errstate(all="ignore"):
         wanted = np.asarray(getattr(strict, name)(strict.asarray(x)))
-    got = np.asarray(run(getattr(fnp, name))(x))
+    got = np.asarray(run(getattr(jnp, name))(x))
     assert got.dtype == wanted.dtype
     np.testing.assert_allclose(got, wanted, rtol=1e-15)
     np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
@@ -101,7 +101,7 @@ def test_special_values_of_pairs(name, run):
     x, y = map(np.ravel, np.meshgrid(SPECIAL, SPECIAL))
     with np.errstate(all="ignore"):
         wanted = np.asarray(getattr(strict, name)(strict.asarray(x), strict.asarray(y)))
-    got = np.asarray(run(getattr(fnp, name))(x, y))
+    got = np.asarray(run(getattr(jnp, name))(x, y))
     np.testing.assert_allclose(got, wanted, rtol=1e-15)
     zeros = wanted == 0
     # the sign of the larger of two zeros is left open
@@ -117,21 +117,21 @@ def test_scipy_and_scikit_learn():
 
 
 def test_compat():
-    x = fnp.asarray([3.0, 1.0])
-    assert array_api_compat.array_namespace(x, 1.0) is fnp
+    x = jnp.asarray([3.0, 1.0])
+    assert array_api_compat.array_namespace(x, 1.0) is jnp
     assert array_api_compat.is_array_api_obj(x) and not array_api_compat.is_lazy_array(x)
     assert array_api_compat.device(x) == x.device and array_api_compat.size(x) == 2
     assert array_api_compat.to_device(x, "cpu") is x
 
 
 def test_updates_by_at():
-    x = fnp.asarray([3.0, 1.0, 2.0])
+    x = jnp.asarray([3.0, 1.0, 2.0])
     updated = xpx.at(x)[0].set(5.0)
     assert updated.tolist() == [5, 1, 2] and x.tolist() == [3, 1, 2]
     assert ft.jit(lambda x: xpx.at(x, x > 1).set(0.0))(x).tolist() == [0, 1, 0]
     assert ft.jit(lambda x: xpx.at(x, x > 1).add(1.0))(x).tolist() == [4, 1, 3]
     assert ft.grad(lambda x: xpx.at(x)[1].multiply(3.0).sum())(x).tolist() == [1, 3, 1]
-    assert ft.vmap(lambda x, i: xpx.at(x)[i].min(-1.0))(fnp.ones((2, 2)), fnp.arange(2)).tolist() \
+    assert ft.vmap(lambda x, i: xpx.at(x)[i].min(-1.0))(jnp.ones((2, 2)), jnp.arange(2)).tolist() \
         == [[-1, 1], [1, -1]]
     n = np.array([3.0, 1.0])
     assert xpx.at(n)[0].set(5.0, copy=False) is n  # those of others as before
@@ -140,7 +140,7 @@ def test_updates_by_at():
 
 
 def test_functions_on_top():
-    x = fnp.asarray(np.arange(6.0).reshape(2, 3))
+    x = jnp.asarray(np.arange(6.0).reshape(2, 3))
     n = np.asarray(x)
     for f in (lambda x: xpx.atleast_nd(x, ndim=3), xpx.cov, lambda x: xpx.create_diagonal(x[0]),
               lambda x: xpx.kron(x, x), lambda x: xpx.pad(x, 1), xpx.sinc,
@@ -151,7 +151,7 @@ def test_functions_on_top():
 
 
 def test_einops():
-    x = fnp.asarray(np.arange(24.0).reshape(2, 3, 4))
+    x = jnp.asarray(np.arange(24.0).reshape(2, 3, 4))
     n = np.asarray(x)
     for f in (lambda x: einops.rearrange(x, "a b c -> (a c) b"),
               lambda x: einops.reduce(x, "a b c -> a", "mean"),
@@ -169,14 +169,14 @@ def test_einops():
 
 
 def test_libraries_that_are_imported_later_are_told():
-    code = ("import sys, functrans.numpy as fnp\n"
+    code = ("import sys, functrans.numpy as jnp\n"
             "assert not any('einops' in m or 'array_api_extra' in m for m in sys.modules)\n"
             "import einops, array_api_extra\n"
-            "assert einops.rearrange(fnp.ones((2, 3)), 'a b -> b a').shape == (3, 2)\n"
-            "assert array_api_extra.at(fnp.ones(2))[0].set(3).tolist() == [3, 1]\n")
+            "assert einops.rearrange(jnp.ones((2, 3)), 'a b -> b a').shape == (3, 2)\n"
+            "assert array_api_extra.at(jnp.ones(2))[0].set(3).tolist() == [3, 1]\n")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_writing_is_still_refused():
     with pytest.raises(ImmutableArrayError, match="in place"):
-        fnp.ones(3)[0] = 1
+        jnp.ones(3)[0] = 1

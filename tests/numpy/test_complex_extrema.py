@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 NAN, INF = np.nan, np.inf
 PARTS = np.array([0.0, 1.0, -1.0, 2.0, INF, -INF])
@@ -22,7 +22,7 @@ def in_parts(fun):
     def of_parts(*parts):
         xs = [ft.lax.complex(re, im) for re, im in zip(parts[::2], parts[1::2], strict=True)]
         out = fun(*xs)
-        return fnp.real(out), fnp.imag(out)
+        return jnp.real(out), jnp.imag(out)
 
     compiled = ft.jit(of_parts)
     return lambda *xs: np.stack(compiled(*[p for x in xs for p in (x.real, x.imag)]))
@@ -35,7 +35,7 @@ def parts(x):
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
 def test_elementwise(name):
-    fun, expected = getattr(fnp, name), parts(getattr(np, name)(*PAIRS))
+    fun, expected = getattr(jnp, name), parts(getattr(np, name)(*PAIRS))
     np.testing.assert_array_equal(parts(fun(*PAIRS)), expected)
     np.testing.assert_array_equal(parts(ft.vmap(fun)(*PAIRS)), expected)
     np.testing.assert_array_equal(parts(ft.jit(fun)(*PAIRS)), expected)
@@ -48,7 +48,7 @@ def test_elementwise(name):
 @pytest.mark.parametrize("name", ["max", "min", "ptp", "nanmax", "nanmin"])
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 def test_reductions(name, axis):
-    fun, x = getattr(fnp, name), ROWS[:2] if name == "ptp" else ROWS
+    fun, x = getattr(jnp, name), ROWS[:2] if name == "ptp" else ROWS
     expected = parts(getattr(np, name)(x, axis=axis))
     for transform in (lambda f: f, ft.jit, in_parts):
         got = transform(lambda v: fun(v, axis=axis))(x)
@@ -61,17 +61,17 @@ def test_reductions_with_nan():
     x = np.concatenate([ROWS[:1], ROWS[:1]])
     x[0, 1] = complex(5, NAN)
     x[1, 2] = complex(NAN, 5)
-    for fun in (fnp.max, fnp.min):
+    for fun in (jnp.max, jnp.min):
         for transform in (lambda f: f, ft.jit):
             assert np.isnan(np.asarray(transform(lambda v, f=fun: f(v, axis=1))(x))).all()
-    assert complex(fnp.nanmax(x[0])) == np.nanmax(x[0])
-    assert complex(ft.jit(fnp.nanmin)(x[1])) == np.nanmin(x[1])
+    assert complex(jnp.nanmax(x[0])) == np.nanmax(x[0])
+    assert complex(ft.jit(jnp.nanmin)(x[1])) == np.nanmin(x[1])
 
 
 def test_initial_and_where():
     x = ROWS[0]
-    assert complex(fnp.max(x, initial=1 + 9j)) == 1 + 9j
-    assert complex(fnp.min(x, initial=3 + 0j, where=np.array([True, True, False, True]))) == 1 + 2j
+    assert complex(jnp.max(x, initial=1 + 9j)) == 1 + 9j
+    assert complex(jnp.min(x, initial=3 + 0j, where=np.array([True, True, False, True]))) == 1 + 2j
     assert complex(ft.lax.max(1 + 2j, 1 + 3j)) == 1 + 3j
     assert complex(ft.lax.reduce_min(x, (0,))) == 9j
 
@@ -79,8 +79,8 @@ def test_initial_and_where():
 def test_ties_share_the_gradient():
     z = np.array([1 + 2j, 1 + 3j, 1 + 3j])
     for transform in (lambda f: f, ft.jit):
-        got = transform(ft.grad(lambda v: fnp.max(v).real))(z)
+        got = transform(ft.grad(lambda v: jnp.max(v).real))(z)
         np.testing.assert_allclose(got, [0, 0.5, 0.5])
-        got = transform(ft.grad(lambda v: fnp.maximum(v, 1 + 3j).real.sum()))(z)
+        got = transform(ft.grad(lambda v: jnp.maximum(v, 1 + 3j).real.sum()))(z)
         np.testing.assert_allclose(got, [0, 0.5, 0.5])
-        assert complex(ft.grad(lambda v: fnp.max(v), holomorphic=True)(z)[0]) == 0
+        assert complex(ft.grad(lambda v: jnp.max(v), holomorphic=True)(z)[0]) == 0

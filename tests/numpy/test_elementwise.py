@@ -5,7 +5,7 @@ import pytest
 from reference import check, compare, integers, normal
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, 1e-30, 30.0, np.inf, -np.inf, np.nan],
                    np.float32)
@@ -86,8 +86,8 @@ def test_unary_boolean(name):
 @pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "floor", "square", "negative", "isnan"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_unary_half_keeps_its_dtype(name, dtype):
-    x = fnp.asarray([0.5, 1.0, 2.0], dtype=dtype)
-    result = getattr(fnp, name)(x)
+    x = jnp.asarray([0.5, 1.0, 2.0], dtype=dtype)
+    result = getattr(jnp, name)(x)
     expected = getattr(np, name)(np.array([0.5, 1.0, 2.0], np.float32))
     assert result.dtype == (bool if name == "isnan" else x.dtype)
     np.testing.assert_allclose(np.asarray(result).astype(np.float32), expected, rtol=1e-2)
@@ -168,39 +168,39 @@ def test_ldexp_at_the_edges():
 
 
 def test_promotion_of_mixed_dtypes():
-    x = fnp.asarray(np.ones(2, np.int8))
-    assert fnp.add(x, np.ones(2, np.uint8)).dtype == np.int16
-    assert fnp.add(x, 1).dtype == np.int8
-    assert fnp.add(x, 1.5).dtype == np.float32
-    assert fnp.add(x, np.float16(1)).dtype == np.float16
-    assert fnp.multiply(np.ones(2), fnp.ones(2)).dtype == np.float64
-    assert fnp.divide(x, x).dtype == np.float32
-    assert fnp.add(1, 2).weak_type and fnp.sin(1.0).weak_type
-    assert not fnp.add(fnp.ones(2), 1).weak_type
+    x = jnp.asarray(np.ones(2, np.int8))
+    assert jnp.add(x, np.ones(2, np.uint8)).dtype == np.int16
+    assert jnp.add(x, 1).dtype == np.int8
+    assert jnp.add(x, 1.5).dtype == np.float32
+    assert jnp.add(x, np.float16(1)).dtype == np.float16
+    assert jnp.multiply(np.ones(2), jnp.ones(2)).dtype == np.float64
+    assert jnp.divide(x, x).dtype == np.float32
+    assert jnp.add(1, 2).weak_type and jnp.sin(1.0).weak_type
+    assert not jnp.add(jnp.ones(2), 1).weak_type
 
 
 def test_refusals():
     with pytest.raises(TypeError, match="add takes arrays and numbers, and got a list"):
-        fnp.add([1, 2], 3)
+        jnp.add([1, 2], 3)
     with pytest.raises(TypeError, match="got None"):
-        fnp.sin(None)
+        jnp.sin(None)
     with pytest.raises(ValueError, match=r"\(2,\), \(3,\) do not broadcast"):
-        fnp.add(fnp.ones(2), fnp.ones(3))
+        jnp.add(jnp.ones(2), jnp.ones(3))
     with pytest.raises(TypeError, match="does not take booleans"):
-        fnp.subtract(fnp.asarray(True), fnp.asarray(False))
+        jnp.subtract(jnp.asarray(True), jnp.asarray(False))
     with pytest.raises(TypeError, match="invert takes integers"):
-        fnp.invert(fnp.ones(2))
+        jnp.invert(jnp.ones(2))
     with pytest.raises(OverflowError, match="300"):
-        fnp.add(fnp.ones(2, "uint8"), 300)
+        jnp.add(jnp.ones(2, "uint8"), 300)
     with pytest.raises(ValueError, match="no integer power -1"):
-        fnp.power(fnp.arange(3), -1)
+        jnp.power(jnp.arange(3), -1)
 
 
 @pytest.mark.parametrize("args", [(-1, 1), (None, 1), (0, None), (np.float32(-1), normal(3))])
 def test_clip(args):
     x = normal(4, 3)
     low, high = args
-    check(fnp.clip(x, low, high), np.clip(x, low, high))
+    check(jnp.clip(x, low, high), np.clip(x, low, high))
 
 
 def test_where_select_piecewise_choose():
@@ -208,7 +208,7 @@ def test_where_select_piecewise_choose():
     compare("where", x > 0, x, y)
     compare("where", x > 0, 1, x)
     compare("select", [x > 1, x > 0], [x, -x], 7)
-    check(fnp.piecewise(fnp.asarray(x), [x < 0, x > 1], [lambda v: v * 2, 3, lambda v: -v]),
+    check(jnp.piecewise(jnp.asarray(x), [x < 0, x > 1], [lambda v: v * 2, 3, lambda v: -v]),
           np.piecewise(x, [x < 0, x > 1], [lambda v: v * 2, 3, lambda v: -v]))
     index = integers(4, low=0, high=3)
     compare("choose", index, [np.arange(4, dtype=np.int32) + 10 * k for k in range(3)])
@@ -229,9 +229,9 @@ def test_closeness():
         compare("isclose", x, y, equal_nan=equal_nan)
         compare("allclose", x[:3], y[:3], equal_nan=equal_nan)
         compare("array_equal", x, x, equal_nan=equal_nan)
-    assert not fnp.array_equal(fnp.ones(2), fnp.ones(3))
-    assert fnp.array_equiv(fnp.ones((2, 3)), fnp.ones(3))
-    assert not fnp.array_equiv(fnp.ones(2), fnp.ones(3))
+    assert not jnp.array_equal(jnp.ones(2), jnp.ones(3))
+    assert jnp.array_equiv(jnp.ones((2, 3)), jnp.ones(3))
+    assert not jnp.array_equiv(jnp.ones(2), jnp.ones(3))
 
 
 def test_unwrap():
@@ -263,6 +263,6 @@ def test_cbrt_and_gcd_of_large_numbers():
 
 def test_bits_of_booleans_are_counted():
     for x in (np.array([True, False]), np.array([-3, 7], np.int8), np.uint16(255)):
-        for f in (fnp.bitwise_count, ft.jit(fnp.bitwise_count)):
+        for f in (jnp.bitwise_count, ft.jit(jnp.bitwise_count)):
             got = f(x)
             assert got.dtype == np.uint8 and np.array_equal(got, np.bitwise_count(x))

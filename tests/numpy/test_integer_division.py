@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
@@ -32,7 +32,7 @@ def expected(name, x, y):
             "rem": np.where(zero, x, cut)}[name]
 
 
-FUNCTIONS = {"floor_divide": fnp.floor_divide, "remainder": fnp.remainder, "fmod": fnp.fmod,
+FUNCTIONS = {"floor_divide": jnp.floor_divide, "remainder": jnp.remainder, "fmod": jnp.fmod,
              "div": lax.div, "rem": lax.rem}
 OPERATORS = {"floor_divide": lambda x, y: x // y, "remainder": lambda x, y: x % y}
 
@@ -45,13 +45,13 @@ def test_quotients_and_rests_are_those_of_jax(dtype, backend):
 
     def all_of_them(x, y):
         found = {name: f(x, y) for name, f in FUNCTIONS.items()}
-        found["divmod"] = fnp.divmod(x, y)
+        found["divmod"] = jnp.divmod(x, y)
         found["operators"] = {name: f(x, y) for name, f in OPERATORS.items()}
         found["by zero"] = x // 0, x % 0
         return found
 
     if backend == "eager":
-        found = all_of_them(fnp.asarray(x), fnp.asarray(y))
+        found = all_of_them(jnp.asarray(x), jnp.asarray(y))
     else:
         with ft.config.use_backend(backend):
             found = ft.jit(all_of_them)(x, y)
@@ -67,7 +67,7 @@ def test_quotients_and_rests_are_those_of_jax(dtype, backend):
 
 def test_single_numbers_by_zero():
     for i in (7, -7, 0):
-        x = fnp.asarray(np.int32(i))
+        x = jnp.asarray(np.int32(i))
         assert (int(x // 0), int(x % 0)) == (-2 if i else -1, 0)
         assert tuple(map(int, divmod(x, 0))) == (-2 if i else -1, 0)
-        assert int(fnp.asarray(i) // fnp.asarray(0)) == (-2 if i else -1)
+        assert int(jnp.asarray(i) // jnp.asarray(0)) == (-2 if i else -1)

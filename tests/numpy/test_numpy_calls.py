@@ -6,7 +6,7 @@ import scipy.special
 from numpy_calls import NO_ARRAYS, PRODUCTS, calls_of, find, public_functions
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 import functrans.scipy.special as special
 from functrans.core.errors import FunctransError
 from functrans.numpy_alternatives import SPECIAL
@@ -65,7 +65,7 @@ def test_concrete_arrays(name):
     function = find(name)
     for args, kwargs in calls_of(name):
         expected = function(*args, **kwargs)
-        result = function(*places(args, fnp.asarray), **places(kwargs, fnp.asarray))
+        result = function(*places(args, jnp.asarray), **places(kwargs, jnp.asarray))
         agree(result, expected, name)
 
 
@@ -87,7 +87,7 @@ def test_traced_arrays(name):
             return function(*given, **named)
 
         try:
-            result = ft.jit(traced)(*map(fnp.asarray, arrays))
+            result = ft.jit(traced)(*map(jnp.asarray, arrays))
         except FunctransError as error:
             assert "functrans." in str(error), error
         except TypeError as error:  # the result is no array: NumPy's answer about a type
@@ -101,7 +101,7 @@ def test_decompositions(name):
     args, product = PRODUCTS[name]
     args = args if isinstance(args, tuple) else (args,)
     expected = find(name)(*args)
-    result = find(name)(*places(args, fnp.asarray))
+    result = find(name)(*places(args, jnp.asarray))
     agree(product(*map(np.asarray, result)), product(*expected), name)
 
 
@@ -115,9 +115,9 @@ def test_ufuncs_of_scipy(name):
     kinds = next((t for t in ufunc.types if t.startswith("d" * ufunc.nin)), ufunc.types[-1])
     draws = [np.array([0.25, 0.5, 0.75], np.float64) if k in "dfDF" else
              np.array([1, 2, 3], np.int64) for k in kinds[:ufunc.nin]]
-    agree(ufunc(*map(fnp.asarray, draws)), ufunc(*draws), name)
+    agree(ufunc(*map(jnp.asarray, draws)), ufunc(*draws), name)
     with pytest.raises(FunctransError, match=r"functrans\.") as caught:
-        ft.jit(ufunc)(*map(fnp.asarray, draws))
+        ft.jit(ufunc)(*map(jnp.asarray, draws))
         raise FunctransError("functrans. staged")  # a ufunc that NumPy has too
     if ufunc.__name__ in SPECIAL:
         text = str(caught.value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import ArgumentError
 from functrans.core.jaxpr import subjaxprs
@@ -18,13 +18,13 @@ DIMS = (((1,), (0,)), ((), ()))
 HIGHEST = lax.Precision.HIGHEST
 
 PRODUCTS = {
-    "dot": lambda p: fnp.dot(X, Y, precision=p), "matmul": lambda p: fnp.matmul(X, Y, precision=p),
-    "einsum": lambda p: fnp.einsum("ij,jk->ki", X, Y, precision=p),
-    "tensordot": lambda p: fnp.tensordot(X, Y, 1, precision=p),
-    "vdot": lambda p: fnp.vdot(X, Y, precision=p),
-    "inner": lambda p: fnp.inner(X, Y.T, precision=p),
-    "vecdot": lambda p: fnp.vecdot(X, Y.T, precision=p),
-    "lax.dot": lambda p: lax.dot(fnp.asarray(X), fnp.asarray(Y), precision=p),
+    "dot": lambda p: jnp.dot(X, Y, precision=p), "matmul": lambda p: jnp.matmul(X, Y, precision=p),
+    "einsum": lambda p: jnp.einsum("ij,jk->ki", X, Y, precision=p),
+    "tensordot": lambda p: jnp.tensordot(X, Y, 1, precision=p),
+    "vdot": lambda p: jnp.vdot(X, Y, precision=p),
+    "inner": lambda p: jnp.inner(X, Y.T, precision=p),
+    "vecdot": lambda p: jnp.vecdot(X, Y.T, precision=p),
+    "lax.dot": lambda p: lax.dot(jnp.asarray(X), jnp.asarray(Y), precision=p),
     "lax.dot_general": lambda p: lax.dot_general(X, Y, DIMS, p),
     "conv": lambda p: lax.conv_general_dilated(X[None, :, :], X[:, :, None][:, :6], (1,), "VALID",
                                                precision=p)}
@@ -70,7 +70,7 @@ def test_other_words_are_refused(wrong):
 
 
 def loss(x, y):
-    return fnp.sin(fnp.matmul(x, y, precision="highest")).sum()
+    return jnp.sin(jnp.matmul(x, y, precision="highest")).sum()
 
 
 TWICE = np.stack([X, X]), np.stack([Y, Y])
@@ -105,7 +105,7 @@ def simplified(fun, *args):
 
 def test_laws_of_contractions_keep_it():
     def moved(x, y):
-        product = fnp.einsum("ij,kj->ki", x.reshape(6, 8), y.T, precision="highest")
+        product = jnp.einsum("ij,kj->ki", x.reshape(6, 8), y.T, precision="highest")
         return product.T.sum(0)
 
     assert set(precisions_of(simplified(moved, X, Y))) == {"HIGHEST"}
@@ -113,17 +113,17 @@ def test_laws_of_contractions_keep_it():
 
 def test_narrow_operands_that_are_converted_keep_it():
     def wide(x, y):
-        return fnp.matmul(x.astype("float32"), y.astype("float32"), precision="highest")
+        return jnp.matmul(x.astype("float32"), y.astype("float32"), precision="highest")
 
-    jaxpr = simplified(wide, fnp.asarray(X, "bfloat16"), fnp.asarray(Y, "bfloat16"))
+    jaxpr = simplified(wide, jnp.asarray(X, "bfloat16"), jnp.asarray(Y, "bfloat16"))
     assert precisions_of(jaxpr) == ["HIGHEST"]
 
 
 def test_contracted_networks_have_the_highest_of_their_products():
     def per_sample(x, y):
-        gradients = fnp.einsum("bi,bo->bio", x, y, precision="default")
-        return fnp.einsum("bio,bio->b", gradients, gradients, precision="highest"), \
-            fnp.einsum("bio,b->io", gradients, x[:, 0], precision="high")
+        gradients = jnp.einsum("bi,bo->bio", x, y, precision="default")
+        return jnp.einsum("bio,bio->b", gradients, gradients, precision="highest"), \
+            jnp.einsum("bio,b->io", gradients, x[:, 0], precision="high")
 
     big = RNG.normal(size=(32, 64)).astype("f")
     with ft.config.algebra("always"):
@@ -134,9 +134,9 @@ def test_sums_of_products_in_loops_keep_it():
     def total(xs, ys):
         def step(carry, pair):
             x, y = pair
-            return carry + fnp.matmul(x.T, y, precision="highest"), None
+            return carry + jnp.matmul(x.T, y, precision="highest"), None
 
-        return lax.scan(step, fnp.zeros((8, 6)), (xs, ys))[0]
+        return lax.scan(step, jnp.zeros((8, 6)), (xs, ys))[0]
 
     jaxpr = simplified(total, np.stack([X] * 4), np.stack([X[:, :6]] * 4))
     assert precisions_of(jaxpr) == ["HIGHEST"]
@@ -147,7 +147,7 @@ def test_sums_of_products_in_loops_keep_it():
 def test_kernels_for_gpus_multiply_with_it(given, words):
     big = RNG.normal(size=(64, 64)).astype("f")
     with ft.config.use_backend("triton"):
-        compiled = ft.jit(lambda x, y: fnp.matmul(x, y, precision=given)).lower(big, big).compile()
+        compiled = ft.jit(lambda x, y: jnp.matmul(x, y, precision=given)).lower(big, big).compile()
     assert set(re.findall(r"input_precision='(\w+)'", compiled.as_text())) == {words}
 
 
@@ -155,7 +155,7 @@ def test_the_setting_is_of_products_without_their_own():
     big = RNG.normal(size=(64, 64)).astype("f")
 
     def both(x, y):
-        return fnp.matmul(x, y) + fnp.matmul(y, x, precision="high")
+        return jnp.matmul(x, y) + jnp.matmul(y, x, precision="high")
 
     for setting, words in (("float32", "ieee"), (HIGHEST, "ieee"), ("tensorfloat32", "tf32")):
         with ft.config.use_backend("triton"), ft.config.matmul_precision(setting):
@@ -168,15 +168,15 @@ def test_a_scope_inside_of_a_function_is_of_what_is_traced_there():
     big = RNG.normal(size=(64, 64)).astype("f")
 
     def loop(x, y):
-        return ft.lax.fori_loop(0, 2, lambda _, z: fnp.matmul(z, y), x)
+        return ft.lax.fori_loop(0, 2, lambda _, z: jnp.matmul(z, y), x)
 
     def inside(x, y):
         with ft.default_matmul_precision("highest"):
-            return ft.vmap(ft.grad(lambda x: fnp.sum(fnp.sin(loop(x[None], y)))))(x)
+            return ft.vmap(ft.grad(lambda x: jnp.sum(jnp.sin(loop(x[None], y)))))(x)
 
     def default_inside(x, y):
         with ft.default_matmul_precision("default"):
-            return fnp.matmul(x, y)
+            return jnp.matmul(x, y)
 
     assert set(precisions_of(ft.make_jaxpr(inside)(big, big).jaxpr)) == {"HIGHEST"}
     _, pullback = ft.vjp(inside, big, big)
@@ -184,7 +184,7 @@ def test_a_scope_inside_of_a_function_is_of_what_is_traced_there():
     with ft.config.matmul_precision("highest"):
         assert precisions_of(ft.make_jaxpr(ft.jit(default_inside))(big, big).jaxpr) == ["DEFAULT"]
     with ft.config.use_backend("triton"):
-        text = ft.jit(lambda x, y: inside(x, y) + fnp.matmul(x, y)).lower(
+        text = ft.jit(lambda x, y: inside(x, y) + jnp.matmul(x, y)).lower(
             big, big).compile().as_text()
     assert {"ieee", "tf32"} >= set(re.findall(r"input_precision='(\w+)'", text)) >= {"tf32"}
 
@@ -193,8 +193,8 @@ def test_attention_has_the_highest_of_its_products():
     q = RNG.normal(size=(2, 64, 2, 16)).astype("f")
 
     def attention(q, k, v):
-        weights = ft.nn.softmax(fnp.einsum("bqhd,bkhd->bhqk", q, k) / 4, -1)
-        return fnp.einsum("bhqk,bkhd->bqhd", weights, v, precision="highest")
+        weights = ft.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) / 4, -1)
+        return jnp.einsum("bhqk,bkhd->bqhd", weights, v, precision="highest")
 
     with ft.config.use_backend("triton"):
         text = ft.jit(attention).lower(q, q, q).compile().as_text()

@@ -7,7 +7,7 @@ import pytest
 from reference import check, normal
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, FunctransError
 
 X = normal(3, 4)
@@ -70,7 +70,7 @@ CALLS = {
 def test_call(name):
     f = CALLS[name]
     expected = f(X)
-    array = fnp.asarray(X)
+    array = jnp.asarray(X)
     check(f(array), expected, dtype=name not in ("interp",))
     if name not in ("shape", "ndim"):
         check(ft.jit(f)(array), expected, dtype=name not in ("interp",))
@@ -82,20 +82,20 @@ def test_numpy_code_differentiates_unchanged():
         return np.sum(np.where(hidden > 0, hidden, 0.1 * hidden) ** 2) + np.mean(np.exp(-w))
 
     def same(w):
-        hidden = fnp.tanh(fnp.dot(w, X.T))
-        return fnp.sum(fnp.where(hidden > 0, hidden, 0.1 * hidden) ** 2) + fnp.mean(fnp.exp(-w))
+        hidden = jnp.tanh(jnp.dot(w, X.T))
+        return jnp.sum(jnp.where(hidden > 0, hidden, 0.1 * hidden) ** 2) + jnp.mean(jnp.exp(-w))
 
-    w = fnp.asarray(normal(2, 4, seed=3))
+    w = jnp.asarray(normal(2, 4, seed=3))
     check(ft.grad(loss)(w), ft.grad(same)(w))
     check(ft.jit(ft.grad(loss))(w), ft.grad(same)(w))
-    rows = fnp.asarray(normal(5, 2, 4))
+    rows = jnp.asarray(normal(5, 2, 4))
     check(ft.vmap(ft.grad(loss))(rows), ft.vmap(ft.grad(same))(rows))
 
 
 def test_results_are_arrays():
-    assert isinstance(np.sin(fnp.ones(2)), ft.Array)
-    assert isinstance(np.ones(2, np.float32) + fnp.ones(2), ft.Array)
-    assert isinstance(np.sum(fnp.ones(2)), ft.Array)
+    assert isinstance(np.sin(jnp.ones(2)), ft.Array)
+    assert isinstance(np.ones(2, np.float32) + jnp.ones(2), ft.Array)
+    assert isinstance(np.sum(jnp.ones(2)), ft.Array)
 
 
 def test_what_is_not_covered_under_a_trace_names_the_function():
@@ -106,9 +106,9 @@ def test_what_is_not_covered_under_a_trace_names_the_function():
     }
     for message, f in refused.items():
         with pytest.raises(FunctransError, match=f"(?s){message}"):
-            ft.jit(f)(fnp.ones(3))
+            ft.jit(f)(jnp.ones(3))
         with pytest.raises(FunctransError, match=f"(?s){message}"):
-            ft.grad(lambda x, f=f: fnp.sum(f(x)))(fnp.ones(3))
+            ft.grad(lambda x, f=f: jnp.sum(f(x)))(jnp.ones(3))
 
 
 def test_ufuncs_with_where():
@@ -116,11 +116,11 @@ def test_ufuncs_with_where():
     keep = np.array([[True], [False], [True]])
     for f in (lambda x, c: np.sin(x, where=c), lambda x, c: np.add(x, 1, where=c),
               lambda x, c: np.power(x, 2, where=c), lambda x, c: np.hypot(x, 3, where=c),
-              lambda x, c: fnp.add(x, x, where=c), lambda x, c: fnp.maximum(x, 0, where=c),
-              lambda x, c: fnp.negative(x, where=c, out=None), lambda x, c: fnp.exp(x, where=c)):
+              lambda x, c: jnp.add(x, x, where=c), lambda x, c: jnp.maximum(x, 0, where=c),
+              lambda x, c: jnp.negative(x, where=c, out=None), lambda x, c: jnp.exp(x, where=c)):
         full = f(X, True)
         for run in (f, ft.jit(f)):
-            result = run(fnp.asarray(X), fnp.asarray(keep))
+            result = run(jnp.asarray(X), jnp.asarray(keep))
             check(result, np.where(keep, np.asarray(full), 0), dtype=False)
 
 
@@ -141,18 +141,18 @@ METHODS = {
 def test_methods_of_ufuncs(name):
     f = METHODS[name]
     expected = f(np, X)
-    for space in (np, fnp) if hasattr(fnp.hypot, "reduce") or name != "fold_where" else (np,):
-        check(f(space, fnp.asarray(X)), expected, dtype=False)
-        check(ft.jit(lambda x, space=space: f(space, x))(fnp.asarray(X)), expected, dtype=False)
+    for space in (np, jnp) if hasattr(jnp.hypot, "reduce") or name != "fold_where" else (np,):
+        check(f(space, jnp.asarray(X)), expected, dtype=False)
+        check(ft.jit(lambda x, space=space: f(space, x))(jnp.asarray(X)), expected, dtype=False)
 
 
 def test_reduceat_at_traced_indices():
     at = np.array([3, 1, 1, 2])
-    for ours, theirs in ((fnp.add, np.add), (fnp.minimum, np.minimum),
-                         (fnp.multiply, np.multiply)):
+    for ours, theirs in ((jnp.add, np.add), (jnp.minimum, np.minimum),
+                         (jnp.multiply, np.multiply)):
         check(ft.jit(lambda x, i, u=ours: u.reduceat(x, i, axis=1))(X, at),
               theirs.reduceat(X, at, axis=1), dtype=False)
-    check(ft.jit(fnp.logical_or.reduceat)(X > 0, at % 3), np.logical_or.reduceat(X > 0, at % 3))
+    check(ft.jit(jnp.logical_or.reduceat)(X > 0, at % 3), np.logical_or.reduceat(X > 0, at % 3))
 
 
 def test_ufuncs_at():
@@ -160,15 +160,15 @@ def test_ufuncs_at():
         x, i, v = np.arange(1.0, 5.0, dtype=np.float32), np.array([0, 2, 2, 3]), X[0]
         expected = x.copy()
         getattr(np, name).at(expected, i, v)
-        function = getattr(fnp, name)
+        function = getattr(jnp, name)
         check(function.at(x, i, v, inplace=False), expected)
         check(ft.jit(lambda *a, u=function: u.at(*a, inplace=False))(x, i, v), expected)
     with pytest.raises(ArgumentError, match=r"inplace=False"):
-        fnp.add.at(fnp.ones(3), 0, 1.0)
+        jnp.add.at(jnp.ones(3), 0, 1.0)
 
 
 def test_readers_get_values(tmp_path):
-    x = fnp.arange(3)
+    x = jnp.arange(3)
     assert np.array2string(x) == "[0 1 2]"
     np.save(tmp_path / "x.npy", x)
     np.savez(tmp_path / "y.npz", x=x)
@@ -180,9 +180,9 @@ def test_readers_get_values(tmp_path):
 def test_every_name_of_numpy_has_its_arguments():
     """Names that both have agree on their leading parameters, so that positions mean the same."""
     different = {}
-    for name in fnp.__all__:
+    for name in jnp.__all__:
         theirs = getattr(np, name, None)
-        ours = getattr(fnp, name)
+        ours = getattr(jnp, name)
         if not inspect.isfunction(ours) or not callable(theirs) or isinstance(theirs, np.ufunc):
             continue
         try:

@@ -4,30 +4,30 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import DTypeError
 
-F4, F8 = fnp.asarray(np.array([3, 1, 1], "f4")), fnp.asarray(np.array([1, 2], "f8"))
+F4, F8 = jnp.asarray(np.array([3, 1, 1], "f4")), jnp.asarray(np.array([1, 2], "f8"))
 
 
 @pytest.mark.parametrize(("fun", "dtype", "values"), [
-    (lambda: fnp.setdiff1d(F4, F8), "float32", [3]),
-    (lambda: fnp.setdiff1d(F4, F8, size=2), "float32", [3, 0]),
-    (lambda: fnp.setdiff1d(fnp.asarray([1, 300]), fnp.asarray([1], "int8")), "int32", [300]),
-    (lambda: fnp.setdiff1d(F4, F8, assume_unique=True), "float32", [3]),
-    (lambda: fnp.intersect1d(F4, F8), "float64", [1]),
-    (lambda: fnp.union1d(F4, F8), "float64", [1, 2, 3]),
-    (lambda: fnp.setxor1d(F4, F8), "float64", [2, 3]),
-    (lambda: fnp.var(F4, dtype="complex64"), "complex64", 8 / 9),
-    (lambda: fnp.std(F4, dtype="complex64"), "complex64", 8**0.5 / 3),
-    (lambda: fnp.nanvar(F4, dtype="complex64"), "complex64", 8 / 9),
-    (lambda: fnp.var(F4 * 1j, dtype="complex64"), "complex64", 8 / 9),
-    (lambda: fnp.var(F4 * 1j), "float32", 8 / 9),
-    (lambda: fnp.var(F8, dtype="float32"), "float32", 0.25),
+    (lambda: jnp.setdiff1d(F4, F8), "float32", [3]),
+    (lambda: jnp.setdiff1d(F4, F8, size=2), "float32", [3, 0]),
+    (lambda: jnp.setdiff1d(jnp.asarray([1, 300]), jnp.asarray([1], "int8")), "int32", [300]),
+    (lambda: jnp.setdiff1d(F4, F8, assume_unique=True), "float32", [3]),
+    (lambda: jnp.intersect1d(F4, F8), "float64", [1]),
+    (lambda: jnp.union1d(F4, F8), "float64", [1, 2, 3]),
+    (lambda: jnp.setxor1d(F4, F8), "float64", [2, 3]),
+    (lambda: jnp.var(F4, dtype="complex64"), "complex64", 8 / 9),
+    (lambda: jnp.std(F4, dtype="complex64"), "complex64", 8**0.5 / 3),
+    (lambda: jnp.nanvar(F4, dtype="complex64"), "complex64", 8 / 9),
+    (lambda: jnp.var(F4 * 1j, dtype="complex64"), "complex64", 8 / 9),
+    (lambda: jnp.var(F4 * 1j), "float32", 8 / 9),
+    (lambda: jnp.var(F8, dtype="float32"), "float32", 0.25),
     (lambda: F8.astype(None), "float32", [1, 2]),
-    (lambda: fnp.astype(fnp.arange(2), None), "float32", [0, 1]),
-    (lambda: fnp.zeros_like(2.0) * F4.astype("float16"), "float16", [0, 0, 0]),
-    (lambda: fnp.full_like(fnp.asarray(1.5), 2) * F4.astype("float16"), "float16", [6, 2, 2]),
+    (lambda: jnp.astype(jnp.arange(2), None), "float32", [0, 1]),
+    (lambda: jnp.zeros_like(2.0) * F4.astype("float16"), "float16", [0, 0, 0]),
+    (lambda: jnp.full_like(jnp.asarray(1.5), 2) * F4.astype("float16"), "float16", [6, 2, 2]),
 ])
 def test_dtype_and_values(fun, dtype, values):
     found = fun()
@@ -37,20 +37,20 @@ def test_dtype_and_values(fun, dtype, values):
 
 def test_dtype_of_none_is_the_default_in_scope():
     with ft.default_dtypes("float64"):
-        assert fnp.arange(3).astype(None).dtype == "float64"
+        assert jnp.arange(3).astype(None).dtype == "float64"
 
 
 def test_a_real_variance_of_complex_numbers_is_refused():
     with pytest.raises(DTypeError, match="imaginary"):
-        fnp.var(F4 * 1j, dtype="float32")
+        jnp.var(F4 * 1j, dtype="float32")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_attention_and_its_residual_have_the_dtype_of_the_query(dtype):
-    x = fnp.ones((1, 2, 1, 4), dtype)
+    x = jnp.ones((1, 2, 1, 4), dtype)
     out, residual = ft.nn.dot_product_attention(x, x, x, return_residual=True)
     assert out.dtype == residual.dtype == dtype and residual.shape == (1, 2, 1)
-    assert residual[0, 0, 0] == fnp.asarray(2 + np.log(2)).astype(dtype)
+    assert residual[0, 0, 0] == jnp.asarray(2 + np.log(2)).astype(dtype)
 
 
 def test_toeplitz_of_stacks():

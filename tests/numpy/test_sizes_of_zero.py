@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 SHAPES = ((0,), (0, 3), (3, 0), (0, 0))
@@ -70,10 +70,10 @@ VALUES_DECIDE = ("unique", "nonzero", "flatnonzero", "argwhere")
 def test_numpy_agrees(name, shape):
     fun, x = FUNCTIONS[name], np.zeros(shape, np.float32)
     expected = outcome(fun, np, x)
-    agree(outcome(fun, fnp, fnp.asarray(x)), expected)
+    agree(outcome(fun, jnp, jnp.asarray(x)), expected)
     if name.split()[0] not in VALUES_DECIDE:
         with ft.config.use_backend("reference"):
-            agree(outcome(lambda m, x: ft.jit(lambda x: fun(m, x))(x), fnp, x), expected)
+            agree(outcome(lambda m, x: ft.jit(lambda x: fun(m, x))(x), jnp, x), expected)
 
 
 @pytest.mark.one_in(3)
@@ -86,7 +86,7 @@ def test_compiled_code_agrees(name, shape, backend):
     """The array is reshaped in the program from one of another shape without elements."""
     fun, x = FUNCTIONS[name], np.zeros(shape, np.float32)
     with ft.config.use_backend(backend):
-        found = outcome(lambda m, y: ft.jit(lambda y: fun(m, y.reshape(shape)))(y), fnp,
+        found = outcome(lambda m, y: ft.jit(lambda y: fun(m, y.reshape(shape)))(y), jnp,
                         np.zeros((0, 7), np.float32))
     agree(found, outcome(fun, np, x))
 
@@ -94,12 +94,12 @@ def test_compiled_code_agrees(name, shape, backend):
 @pytest.mark.parametrize("backend", ["c", "reference", "triton"])
 def test_convolutions_of_reshaped_empties(backend):
     def rows(x):
-        return lax.conv_general_dilated(x.reshape(0, 2, 5), fnp.ones((3, 2, 3)), (1,), "SAME")
+        return lax.conv_general_dilated(x.reshape(0, 2, 5), jnp.ones((3, 2, 3)), (1,), "SAME")
 
     def channels(x):
-        return lax.conv_general_dilated(x.reshape(4, 0, 5), fnp.ones((3, 0, 3)), (1,), "SAME")
+        return lax.conv_general_dilated(x.reshape(4, 0, 5), jnp.ones((3, 0, 3)), (1,), "SAME")
 
-    x = fnp.zeros((0, 7))
+    x = jnp.zeros((0, 7))
     with ft.config.use_backend(backend):
         assert ft.jit(rows)(x).shape == rows(x).shape == (0, 3, 5)
         for out in (ft.jit(channels)(x), channels(x)):
@@ -109,20 +109,20 @@ def test_convolutions_of_reshaped_empties(backend):
 def test_transforms_of_no_points_are_empty_as_in_jax():
     for shape in SHAPES:
         for name in ("fft", "ifft", "fftn", "ifftn"):
-            fun = getattr(fnp.fft, name)
-            for out in (fun(fnp.zeros(shape)), ft.jit(fun)(fnp.zeros(shape))):
+            fun = getattr(jnp.fft, name)
+            for out in (fun(jnp.zeros(shape)), ft.jit(fun)(jnp.zeros(shape))):
                 assert out.shape == shape and out.dtype == "complex64"
-    assert lax.fft(fnp.zeros(0, "complex64"), "FFT", (0,)).shape == (0,)
-    assert fnp.fft.fft(fnp.zeros((2, 0)), n=3).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert lax.fft(jnp.zeros(0, "complex64"), "FFT", (0,)).shape == (0,)
+    assert jnp.fft.fft(jnp.zeros((2, 0)), n=3).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_grids_of_no_axes():
-    assert fnp.mgrid[()].shape == np.mgrid[()].shape == (0,) and fnp.mgrid[()].dtype == "int32"
-    assert fnp.ogrid[()] == np.ogrid[()] == ()
+    assert jnp.mgrid[()].shape == np.mgrid[()].shape == (0,) and jnp.mgrid[()].dtype == "int32"
+    assert jnp.ogrid[()] == np.ogrid[()] == ()
 
 
 @pytest.mark.parametrize("size", [0, 3])
 def test_map_in_batches_of_0_is_one_batch(size):
     for fun in (lambda x: lax.map(lambda a: a * 2, x, batch_size=0),
                 ft.jit(lambda x: lax.map(lambda a: a * 2, x, batch_size=0))):
-        assert fun(fnp.arange(size)).tolist() == list(range(0, 2 * size, 2))
+        assert fun(jnp.arange(size)).tolist() == list(range(0, 2 * size, 2))

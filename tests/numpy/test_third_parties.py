@@ -15,7 +15,7 @@ import sklearn.metrics
 import sklearn.preprocessing
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, FunctransError, ImmutableArrayError
 
 V = np.array([0.5, -1.25, 2.0, 0.75], np.float32)
@@ -24,18 +24,18 @@ S = np.array([[4.0, 1.0], [2.0, 3.0]], np.float32)
 
 
 def v():
-    return fnp.asarray(V)
+    return jnp.asarray(V)
 
 
 def i():
-    return fnp.asarray(I)
+    return jnp.asarray(I)
 
 
 def test_in_place_operators_on_numpy_arrays():
     for update in ("+=", "-=", "*=", "/=", "//=", "**=", "%="):
         a, b = np.full(4, 3.0), np.full(4, 3.0)
         same = a
-        exec(f"a {update} x", {"a": a, "x": fnp.asarray([1.0, 2.0, 3.0, 2.0])})
+        exec(f"a {update} x", {"a": a, "x": jnp.asarray([1.0, 2.0, 3.0, 2.0])})
         exec(f"b {update} x", {"b": b, "x": np.array([1.0, 2.0, 3.0, 2.0])})
         assert same is a and isinstance(a, np.ndarray)
         np.testing.assert_array_equal(a, b)
@@ -44,7 +44,7 @@ def test_in_place_operators_on_numpy_arrays():
     n |= i()
     np.testing.assert_array_equal(n, (np.arange(4) << I) | I)
     m = np.eye(2)
-    m @= fnp.asarray(S)
+    m @= jnp.asarray(S)
     np.testing.assert_array_equal(m, S)
     with pytest.raises(TypeError):  # NumPy's own rule of casting
         n += v()
@@ -53,11 +53,11 @@ def test_in_place_operators_on_numpy_arrays():
 def test_out():
     out = np.zeros(4)
     assert np.add(v(), 1, out=out) is out and (out == V + 1).all()
-    assert np.sin(v(), out=out, where=fnp.asarray(V > 0)) is out
-    assert np.sum(fnp.asarray(S), axis=0, out=out[:2]).tolist() == S.sum(0).tolist()
+    assert np.sin(v(), out=out, where=jnp.asarray(V > 0)) is out
+    assert np.sum(jnp.asarray(S), axis=0, out=out[:2]).tolist() == S.sum(0).tolist()
     assert np.cumsum(v(), 0, None, out) is out
     square = np.zeros((2, 2), np.float32)
-    assert np.matmul(fnp.asarray(S), fnp.asarray(S), out=square) is square
+    assert np.matmul(jnp.asarray(S), jnp.asarray(S), out=square) is square
     assert np.add.reduce(v(), out=np.zeros(())) == V.sum()
     assert np.clip(v(), 0, 1, out=out) is out
     assert np.concatenate([v()[:2], v()[2:]], out=out) is out
@@ -110,20 +110,20 @@ def test_methods_of_numpy_arrays():
     a = np.arange(8.0).reshape(2, 4)
     x = v()
     assert a.dot(x).tolist() == a.dot(V).tolist() and (a @ x).tolist() == (a @ V).tolist()
-    assert a[:, i()].tolist() == a[:, I].tolist() and a[fnp.asarray([True, False])].shape == (1, 4)
+    assert a[:, i()].tolist() == a[:, I].tolist() and a[jnp.asarray([True, False])].shape == (1, 4)
     assert a.take(i(), 1).tolist() == a.take(I, 1).tolist()
     assert a[0].searchsorted(x).tolist() == a[0].searchsorted(V).tolist()
-    assert a.sum(where=fnp.asarray(a > 2)) == a.sum(where=a > 2)
+    assert a.sum(where=jnp.asarray(a > 2)) == a.sum(where=a > 2)
     assert a.clip(x, 3).tolist() == a.clip(V, 3).tolist()
-    assert a[0].compress(fnp.asarray([True, False, True, True])).tolist() == [0, 2, 3]
+    assert a[0].compress(jnp.asarray([True, False, True, True])).tolist() == [0, 2, 3]
     assert np.arange(4).choose([x, x, x, x]).tolist() == V.tolist()
     assert a.repeat(i(), 1).tolist() == a.repeat(I, 1).tolist()
     a[0] = x
     a[1, i()] = x
     assert a[0].tolist() == V.tolist() and a[1].tolist() == V[np.argsort(I)].tolist()
-    a[fnp.asarray(a > 1)] = 0
-    a.fill(fnp.asarray(3.0))
-    assert a.flat[i()].tolist() == [3.0] * 4 and list(range(5))[fnp.asarray(2)] == 2
+    a[jnp.asarray(a > 1)] = 0
+    a.fill(jnp.asarray(3.0))
+    assert a.flat[i()].tolist() == [3.0] * 4 and list(range(5))[jnp.asarray(2)] == 2
 
 
 def test_conversions():
@@ -139,7 +139,7 @@ def test_conversions():
     assert np.require(x, requirements="W").flags.writeable and np.asanyarray(x).shape == (4,)
     assert memoryview(x).tolist() == V.tolist() and memoryview(x).readonly
     assert bytes(x) == V.tobytes() and list(x) == V.tolist()
-    assert x.strides == V.strides and fnp.ones((2, 3)).strides == (12, 4)
+    assert x.strides == V.strides and jnp.ones((2, 3)).strides == (12, 4)
     assert np.frombuffer(x, np.float32).tolist() == V.tolist()
     assert np.vectorize(lambda a, b: a + b)(x, 1).tolist() == (V + 1).tolist()
     assert np.frompyfunc(lambda a: a * 2, 1, 1)(x).tolist() == (V * 2).tolist()
@@ -154,9 +154,9 @@ def test_conversions():
 
 
 def test_round():
-    assert round(fnp.asarray(1.23456), 3) == pytest.approx(1.235)
+    assert round(jnp.asarray(1.23456), 3) == pytest.approx(1.235)
     assert round(v(), 1).tolist() == np.round(V, 1).tolist()
-    assert round(fnp.asarray([1.5, 2.5])).tolist() == [2, 2]
+    assert round(jnp.asarray([1.5, 2.5])).tolist() == [2, 2]
     assert ft.jit(lambda x: round(x, 1))(v()).tolist() == np.round(V, 1).tolist()
 
 
@@ -176,12 +176,12 @@ def test_testing():
 
 def test_random_generators():
     rng, same = np.random.default_rng(0), np.random.default_rng(0)
-    x, p = v(), fnp.asarray([0.25, 0.25, 0.25, 0.25], "float64")
+    x, p = v(), jnp.asarray([0.25, 0.25, 0.25, 0.25], "float64")
     for draw in (lambda r, x, p: r.normal(x, 2.0), lambda r, x, p: r.choice(x, 3),
                  lambda r, x, p: r.choice(4, 3, p=p), lambda r, x, p: r.permutation(x),
                  lambda r, x, p: r.multinomial(5, p), lambda r, x, p: r.uniform(x, x + 1),
                  lambda r, x, p: r.integers(0, abs(x) + 2, 4), lambda r, x, p: r.poisson(abs(x)),
-                 lambda r, x, p: r.multivariate_normal(x[:2], fnp.eye(2))):
+                 lambda r, x, p: r.multivariate_normal(x[:2], jnp.eye(2))):
         np.testing.assert_array_equal(draw(rng, x, p), draw(same, V, np.asarray(p)))
 
 
@@ -201,7 +201,7 @@ def test_files(tmp_path):
 
 
 def test_scipy():
-    x, s = v(), fnp.asarray(S)
+    x, s = v(), jnp.asarray(S)
     assert scipy.special.erf(x).tolist() == scipy.special.erf(V).tolist()
     assert scipy.special.logsumexp(x) == pytest.approx(scipy.special.logsumexp(V))
     np.testing.assert_allclose(scipy.linalg.expm(s), scipy.linalg.expm(S), rtol=1e-5)
@@ -210,13 +210,13 @@ def test_scipy():
     assert scipy.sparse.csr_matrix(s).nnz == 4
 
     def residuals(p):
-        return (fnp.exp(p[0] * fnp.arange(4.0)) + p[1]) - fnp.exp(0.5 * fnp.arange(4.0)) - 1.0
+        return (jnp.exp(p[0] * jnp.arange(4.0)) + p[1]) - jnp.exp(0.5 * jnp.arange(4.0)) - 1.0
 
-    start = fnp.asarray([0.1, 0.0], "float64")
+    start = jnp.asarray([0.1, 0.0], "float64")
     with ft.default_dtypes("float64", "int64"):
         fitted = scipy.optimize.least_squares(residuals, start, jac=ft.jit(ft.jacfwd(residuals)))
         assert fitted.x == pytest.approx([0.5, 1.0], abs=1e-6)
-        loss = ft.jit(ft.value_and_grad(lambda p: fnp.sum(residuals(p) ** 2)))
+        loss = ft.jit(ft.value_and_grad(lambda p: jnp.sum(residuals(p) ** 2)))
         for method in ("BFGS", "L-BFGS-B", "CG", "trust-constr"):
             found = scipy.optimize.minimize(loss, start, jac=True, method=method)
             assert found.x == pytest.approx([0.5, 1.0], abs=1e-3), method
@@ -225,24 +225,24 @@ def test_scipy():
 
 
 def residuals_of_two(p):
-    return fnp.stack([p[0] - 1.0, p[1] ** 2 - 4.0 * p[0]])
+    return jnp.stack([p[0] - 1.0, p[1] ** 2 - 4.0 * p[0]])
 
 
 def test_scikit_learn():
     rng = np.random.default_rng(0)
     features, w = rng.normal(size=(20, 3)), np.array([1.0, -2.0, 0.5])
-    x, y = fnp.asarray(features), fnp.asarray(features @ w)
+    x, y = jnp.asarray(features), jnp.asarray(features @ w)
     model = sklearn.linear_model.LinearRegression().fit(x, y)
     np.testing.assert_allclose(model.coef_, w, atol=1e-6)
     assert sklearn.metrics.mean_squared_error(y, model.predict(x)) < 1e-10
     scaled = sklearn.preprocessing.StandardScaler().fit_transform(x)
     np.testing.assert_allclose(scaled.std(0), 1.0, rtol=1e-6)
     assert sklearn.linear_model.LogisticRegression().fit(x, y > 0).score(x, y > 0) > 0.9
-    assert sklearn.metrics.accuracy_score(y > 0, fnp.asarray(y) > 0) == 1.0
+    assert sklearn.metrics.accuracy_score(y > 0, jnp.asarray(y) > 0) == 1.0
 
 
 def test_figures():
-    x, n = v(), fnp.arange(4)
+    x, n = v(), jnp.arange(4)
     plt.switch_backend("Agg")
     figure, axes = plt.subplots(2, 3)
     axes = axes.ravel()
@@ -250,16 +250,16 @@ def test_figures():
     axes[0].plot(n, x, "o-")
     axes[1].scatter(n, x, c=x, s=abs(x))
     axes[1].fill_between(n, x, x + 1)
-    axes[2].hist(x, bins=fnp.linspace(-2, 2, 5))
+    axes[2].hist(x, bins=jnp.linspace(-2, 2, 5))
     axes[2].errorbar(n, x, yerr=abs(x))
-    axes[3].imshow(fnp.asarray(S))
-    grid = fnp.meshgrid(fnp.linspace(0, 1, 4), fnp.linspace(0, 1, 5))
-    axes[4].contourf(*grid, fnp.sin(grid[0] * grid[1]))
-    axes[4].pcolormesh(*grid, fnp.sin(grid[0] * grid[1]))
+    axes[3].imshow(jnp.asarray(S))
+    grid = jnp.meshgrid(jnp.linspace(0, 1, 4), jnp.linspace(0, 1, 5))
+    axes[4].contourf(*grid, jnp.sin(grid[0] * grid[1]))
+    axes[4].pcolormesh(*grid, jnp.sin(grid[0] * grid[1]))
     axes[5].barh(n, x)
     axes[5].axhline(x[0])
     axes[5].set_xlim(x[0], x[2])
-    figure.add_subplot(projection="3d").plot_surface(*grid, fnp.sin(grid[0] * grid[1]),
+    figure.add_subplot(projection="3d").plot_surface(*grid, jnp.sin(grid[0] * grid[1]),
                                                      facecolors=None, cmap="viridis")
     figure.canvas.draw()
     plt.close(figure)

@@ -3,10 +3,10 @@
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from tests.triton.emulated import kernels_of, program_of
 
-PARAMS = {f"w{k}": fnp.ones((16 + k, 8)) for k in range(20)}
+PARAMS = {f"w{k}": jnp.ones((16 + k, 8)) for k in range(20)}
 o = ft.optim
 # launches on a GPU: all arrays together, and before them the scalars of a step or a norm
 LAUNCHES = {

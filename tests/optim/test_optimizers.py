@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from tests.optim.optimizer_table import (
     CASES,
@@ -46,14 +46,14 @@ def numbers(x):
 def test_optimizers(name, leaves, jitted):
     optimizer = OPTIMIZERS[name](o)
     update = ft.jit(optimizer.update) if jitted else optimizer.update
-    params = {key: fnp.asarray(PARAMS[key]) for key in leaves}
+    params = {key: jnp.asarray(PARAMS[key]) for key in leaves}
     state = optimizer.init(params)
-    before = [(leaf.shape, leaf.dtype) for leaf in map(fnp.asarray, ft.tree.leaves(state))]
+    before = [(leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, ft.tree.leaves(state))]
     for step in range(STEPS):
         updates, state = update(gradients(step, params), state, params)
         params = o.apply_updates(params, updates)
     # a state that changes its dtypes could not be carried by a loop, and would be traced again
-    assert [(leaf.shape, leaf.dtype) for leaf in map(fnp.asarray, ft.tree.leaves(state))] == before
+    assert [(leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, ft.tree.leaves(state))] == before
     for key, expected in FIGURES["optimizers"][case_id(name, leaves)].items():
         assert params[key].dtype == PARAMS[key].dtype
         tolerance = ROUNDED.get(name, TOLERANCE[PARAMS[key].dtype.name])
@@ -87,12 +87,12 @@ def test_every_optimizer_and_schedule_has_figures():
 
 def test_multi_steps_leave_out_what_is_not_finite():
     steps = o.MultiSteps(o.sgd(1.0), 2, should_skip_update_fn=o.skip_not_finite)
-    x = fnp.zeros(2, "float16")
+    x = jnp.zeros(2, "float16")
     state = steps.init(x)
     assert state.acc_grads.dtype == np.float32
     seen = []
     for gradient in (1.0, np.inf, np.nan, 3.0):
-        updates, state = ft.jit(steps.update)(fnp.full(2, gradient, "float16"), state, x)
+        updates, state = ft.jit(steps.update)(jnp.full(2, gradient, "float16"), state, x)
         seen.append((float(updates[0]), int(state.mini_step),
                      int(state.skip_state["num_not_finite"])))
     assert seen == [(0, 1, 0), (0, 1, 2), (0, 1, 2), (-2, 0, 0)]
@@ -102,8 +102,8 @@ def test_bad_arguments_say_what_is_wrong():
     with pytest.raises(ArgumentError, match="needs the parameters"):
         o.adamw(0.1).update(PARAMS, o.adamw(0.1).init(PARAMS))
     with pytest.raises(ArgumentError, match=r"\(2, 2, 1, 1, 1, 1\)"):
-        o.adaptive_grad_clip(0.1).update(fnp.ones((2, 2, 1, 1, 1, 1)), o.EmptyState(),
-                                         fnp.ones((2, 2, 1, 1, 1, 1)))
+        o.adaptive_grad_clip(0.1).update(jnp.ones((2, 2, 1, 1, 1, 1)), o.EmptyState(),
+                                         jnp.ones((2, 2, 1, 1, 1, 1)))
     with pytest.raises(ArgumentError, match="no transformation for other"):
         o.partition({"a": o.sgd(0.1)},
                     {"w": "a", "b": "other", "v": "a", "h": "a", "z": "a"}).init(PARAMS)
@@ -117,10 +117,10 @@ def test_bad_arguments_say_what_is_wrong():
 
 def test_updates_that_are_not_finite_are_left_out():
     optimizer = o.apply_if_finite(o.sgd(1.0), 1)
-    state, x = optimizer.init(fnp.zeros(1)), fnp.zeros(1)
+    state, x = optimizer.init(jnp.zeros(1)), jnp.zeros(1)
     seen = []
     for gradient in (1.0, np.nan, 2.0, np.nan, np.nan):
-        updates, state = optimizer.update(fnp.full(1, gradient), state, x)
+        updates, state = optimizer.update(jnp.full(1, gradient), state, x)
         seen.append(float(updates[0]))
     assert seen[:4] == [-1.0, 0.0, -2.0, 0.0]
     assert np.isnan(seen[4])
@@ -128,21 +128,21 @@ def test_updates_that_are_not_finite_are_left_out():
 
 
 def test_clipped_complex_and_zeroed_gradients():
-    z = fnp.array([3 + 4j])
+    z = jnp.array([3 + 4j])
     updates, _ = o.clip_by_global_norm(1.0).update(z, o.EmptyState())
     np.testing.assert_allclose(np.asarray(updates), [0.6 + 0.8j], 1e-6)
     adam = o.adam(0.1)
     updates, state = adam.update(z, adam.init(z))
     assert state[0].nu.dtype == np.float32
     np.testing.assert_allclose(np.asarray(updates), [-0.06 - 0.08j], 1e-5)
-    assert o.zero_nans().update(fnp.array([np.nan, 2.0]), o.EmptyState())[0].tolist() == [0, 2]
+    assert o.zero_nans().update(jnp.array([np.nan, 2.0]), o.EmptyState())[0].tolist() == [0, 2]
 
 
 def test_an_optimizer_is_differentiated():
     """The gradient of a loss after two steps to the learning rate, which a schedule may hold."""
     def after(rate):
         optimizer = o.adam(rate)
-        x, state = fnp.array([2.0]), optimizer.init(fnp.zeros(1))
+        x, state = jnp.array([2.0]), optimizer.init(jnp.zeros(1))
         for _ in range(2):
             updates, state = optimizer.update(2 * x, state)
             x = o.apply_updates(x, updates)

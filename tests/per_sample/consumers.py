@@ -13,7 +13,7 @@ from typing import Any
 import hypothesis.strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, nn, tree
 from tests.per_sample.networks import Problem, constant
 
@@ -31,21 +31,21 @@ def aux(loss: Any, params: Tree, xs: Array, ys: Array) -> Tree:
 
 def repeated(loss: Any, params: Tree, xs: Array, ys: Array) -> Tree:
     """The gradient of the sum of all losses, each with parameters of its own."""
-    many = tree.map(lambda w: fnp.broadcast_to(w, (xs.shape[0], *w.shape)), params)
+    many = tree.map(lambda w: jnp.broadcast_to(w, (xs.shape[0], *w.shape)), params)
     return ft.grad(lambda ws: ft.vmap(loss)(ws, xs, ys).sum())(many)
 
 
 def pulled(loss: Any, params: Tree, xs: Array, ys: Array) -> Tree:
     def one(x: Array, y: Array) -> Tree:
         value, pull = ft.vjp(lambda w: loss(w, x, y), params)
-        return pull(fnp.ones_like(value))[0]
+        return pull(jnp.ones_like(value))[0]
     return ft.vmap(one)(xs, ys)
 
 
 def mapped_last(loss: Any, params: Tree, xs: Array, ys: Array) -> Tree:
     g = ft.vmap(ft.grad(loss), (None, -1, -1), -1)(
-        params, fnp.moveaxis(xs, 0, -1), fnp.moveaxis(ys, 0, -1))
-    return tree.map(lambda a: fnp.moveaxis(a, -1, 0), g)
+        params, jnp.moveaxis(xs, 0, -1), jnp.moveaxis(ys, 0, -1))
+    return tree.map(lambda a: jnp.moveaxis(a, -1, 0), g)
 
 
 SPELLINGS: dict[str, Callable[..., Tree]] = {
@@ -59,7 +59,7 @@ SPELLINGS: dict[str, Callable[..., Tree]] = {
         w, xs, ys),
     "chunks": lambda loss, w, xs, ys: ft.vmap(ft.grad(loss), (None, 0, 0), chunk_size=2)(
         w, xs, ys),
-    "loop": lambda loss, w, xs, ys: tree.map(lambda *gs: fnp.stack(gs), *[
+    "loop": lambda loss, w, xs, ys: tree.map(lambda *gs: jnp.stack(gs), *[
         ft.grad(loss)(w, x, y) for x, y in zip(xs, ys)]),
     "scan": lambda loss, w, xs, ys: lax.map(lambda s: ft.grad(loss)(w, *s), (xs, ys)),
     "aux": aux, "repeated": repeated, "pulled": pulled, "mapped_last": mapped_last,
@@ -85,7 +85,7 @@ class Samples:
 
 def rows(g: Tree) -> Array:
     """All gradients as a matrix, a sample per row."""
-    return fnp.concatenate([a.reshape(a.shape[0], -1) for a in tree.leaves(g)], axis=1)
+    return jnp.concatenate([a.reshape(a.shape[0], -1) for a in tree.leaves(g)], axis=1)
 
 
 def by_leaf(fun: Callable[..., Array]) -> Callable[..., Array]:
@@ -107,52 +107,52 @@ def spread(s: Array, a: Array) -> Array:
 SQUARED: dict[str, Callable[[Tree], Array]] = {
     "power": by_leaf(lambda a: (a ** 2).reshape(a.shape[0], -1).sum(1)),
     "product": by_leaf(lambda a: (a * a).sum(tuple(range(1, a.ndim)))),
-    "square": by_leaf(lambda a: fnp.sum(fnp.square(a.reshape(a.shape[0], -1)), -1)),
+    "square": by_leaf(lambda a: jnp.sum(jnp.square(a.reshape(a.shape[0], -1)), -1)),
     "absolute": by_leaf(lambda a: (abs(a.reshape(a.shape[0], -1)) ** 2).sum(-1)),
-    "einsum": by_leaf(lambda a: fnp.einsum("b...,b...->b", a, a)),
-    "einsum_rows": by_leaf(lambda a: fnp.einsum("bi,bi->b", *[a.reshape(a.shape[0], -1)] * 2)),
+    "einsum": by_leaf(lambda a: jnp.einsum("b...,b...->b", a, a)),
+    "einsum_rows": by_leaf(lambda a: jnp.einsum("bi,bi->b", *[a.reshape(a.shape[0], -1)] * 2)),
     "one_by_one": by_leaf(lambda a: (a * a).sum(-1).reshape(a.shape[0], -1).sum(-1)
                           if a.ndim > 1 else a * a),
-    "vdot": by_leaf(lambda a: ft.vmap(fnp.vdot)(a, a)),
+    "vdot": by_leaf(lambda a: ft.vmap(jnp.vdot)(a, a)),
     "joined": lambda g: (rows(g) ** 2).sum(1),
-    "diagonal": lambda g: fnp.diagonal(rows(g) @ rows(g).T),
+    "diagonal": lambda g: jnp.diagonal(rows(g) @ rows(g).T),
     "mapped": lambda g: ft.vmap(by_leaf(lambda a: (a * a).sum()))(g),
     "reduced": lambda g: tree.reduce(lambda n, a: n + (a * a).reshape(a.shape[0], -1).sum(1),
                                      g, 0.0),
-    "weighted": lambda g: fnp.linalg.norm(rows(g), axis=1) ** 2,
+    "weighted": lambda g: jnp.linalg.norm(rows(g), axis=1) ** 2,
 }
 NORMS: dict[str, Callable[[Tree], Array]] = {
-    **{k: lambda g, f=f: fnp.sqrt(f(g)) for k, f in SQUARED.items()},
-    "linalg": lambda g: fnp.linalg.norm(rows(g), axis=1),
-    "linalg_mapped": lambda g: ft.vmap(fnp.linalg.norm)(rows(g)),
-    "of_norms": lambda g: fnp.linalg.norm(fnp.stack([
-        fnp.linalg.norm(a.reshape(a.shape[0], -1), axis=1) for a in tree.leaves(g)]), axis=0),
+    **{k: lambda g, f=f: jnp.sqrt(f(g)) for k, f in SQUARED.items()},
+    "linalg": lambda g: jnp.linalg.norm(rows(g), axis=1),
+    "linalg_mapped": lambda g: ft.vmap(jnp.linalg.norm)(rows(g)),
+    "of_norms": lambda g: jnp.linalg.norm(jnp.stack([
+        jnp.linalg.norm(a.reshape(a.shape[0], -1), axis=1) for a in tree.leaves(g)]), axis=0),
 }
 ALONE: dict[str, Callable[[Tree], Array]] = {
-    "sum": lambda g: fnp.sqrt(by_leaf(lambda a: (a ** 2).sum())(g)),
-    "vdot": lambda g: fnp.sqrt(by_leaf(fnp.vdot)(g, g)),
-    "linalg": lambda g: fnp.linalg.norm(fnp.concatenate([a.ravel() for a in tree.leaves(g)])),
-    "of_norms": lambda g: fnp.linalg.norm(fnp.stack([
-        fnp.linalg.norm(a.ravel()) for a in tree.leaves(g)])),
+    "sum": lambda g: jnp.sqrt(by_leaf(lambda a: (a ** 2).sum())(g)),
+    "vdot": lambda g: jnp.sqrt(by_leaf(jnp.vdot)(g, g)),
+    "linalg": lambda g: jnp.linalg.norm(jnp.concatenate([a.ravel() for a in tree.leaves(g)])),
+    "of_norms": lambda g: jnp.linalg.norm(jnp.stack([
+        jnp.linalg.norm(a.ravel()) for a in tree.leaves(g)])),
 }
 
 
 # clipped and weighted sums: weights [B] and gradients [B, ...] to [...]
 
 def factors(n: Array) -> Array:
-    return fnp.minimum(1.0, BOUND / fnp.maximum(n, 1e-12))
+    return jnp.minimum(1.0, BOUND / jnp.maximum(n, 1e-12))
 
 
 MEANS: dict[str, Callable[[Array, Array], Array]] = {
     "broadcast": lambda s, a: (spread(s, a) * a).mean(0),
-    "tensordot": lambda s, a: fnp.tensordot(s, a, axes=1) / a.shape[0],
-    "einsum": lambda s, a: fnp.einsum("b,b...->...", s, a) / a.shape[0],
+    "tensordot": lambda s, a: jnp.tensordot(s, a, axes=1) / a.shape[0],
+    "einsum": lambda s, a: jnp.einsum("b,b...->...", s, a) / a.shape[0],
     "matmul": lambda s, a: (s @ a.reshape(a.shape[0], -1)).reshape(a.shape[1:]) / a.shape[0],
-    "transposed": lambda s, a: fnp.moveaxis(a, 0, -1) @ (s / a.shape[0]) if a.ndim > 1 else
+    "transposed": lambda s, a: jnp.moveaxis(a, 0, -1) @ (s / a.shape[0]) if a.ndim > 1 else
     a @ (s / a.shape[0]),
-    "mapped": lambda s, a: fnp.sum(ft.vmap(lambda c, x: c * x)(s, a), axis=0) / a.shape[0],
+    "mapped": lambda s, a: jnp.sum(ft.vmap(lambda c, x: c * x)(s, a), axis=0) / a.shape[0],
     "accumulated": lambda s, a: lax.fori_loop(0, a.shape[0], lambda i, t: t + s[i] * a[i],
-                                              fnp.zeros(a.shape[1:], a.dtype)) / a.shape[0],
+                                              jnp.zeros(a.shape[1:], a.dtype)) / a.shape[0],
     "python": lambda s, a: sum(s[i] * a[i] for i in range(a.shape[0])) / a.shape[0],
 }
 
@@ -174,7 +174,7 @@ def clipped_alone(norm: str) -> Callable[..., Tree]:
 
 def clipped_where(g: Tree) -> Tree:
     n = NORMS["power"](g)
-    return tree.map(lambda a: fnp.where(spread(n > BOUND, a), a * spread(BOUND / n, a), a).mean(0),
+    return tree.map(lambda a: jnp.where(spread(n > BOUND, a), a * spread(BOUND / n, a), a).mean(0),
                     g)
 
 
@@ -183,12 +183,12 @@ def clipped_leaves(g: Tree) -> Tree:
 
 
 def moments(g: Tree) -> Tree:
-    return tree.map(lambda a: a.mean(0) / fnp.sqrt((a * a).mean(0) + 1.0), g)
+    return tree.map(lambda a: a.mean(0) / jnp.sqrt((a * a).mean(0) + 1.0), g)
 
 
 def noise_scale(g: Tree) -> Tree:
     mean = tree.map(lambda a: a.mean(0), g)
-    whole, small = by_leaf(fnp.vdot)(mean, mean), SQUARED["power"](g).mean()
+    whole, small = by_leaf(jnp.vdot)(mean, mean), SQUARED["power"](g).mean()
     return (small - whole) / (whole + 1.0), small, whole
 
 
@@ -201,9 +201,9 @@ def accumulated(g: Tree) -> Tree:
         d = tree.map(lambda a, m: a[i] - m, g, mean)
         mean = tree.map(lambda m, e: m + e / (i + 1.0).astype(m.dtype), mean, d)
         return mean, tree.map(lambda s, e, a, m: s + e * (a[i] - m), m2, d, g, mean)
-    zeros = tree.map(lambda a: fnp.zeros(a.shape[1:], a.dtype), g)
+    zeros = tree.map(lambda a: jnp.zeros(a.shape[1:], a.dtype), g)
     return tree.map(lambda s: s / count, lax.fori_loop(
-        fnp.int32(0), fnp.int32(count), lambda i, s: step(i + fnp.int32(0), s), (zeros, zeros))[1])
+        jnp.int32(0), jnp.int32(count), lambda i, s: step(i + jnp.int32(0), s), (zeros, zeros))[1])
 
 
 @dataclass(frozen=True)
@@ -247,14 +247,14 @@ def of_jacobian(fun: Callable[[Array], Tree]) -> Consumer:
 
 
 def flat_jacobian(j: Tree) -> Array:
-    return fnp.concatenate([a.reshape(*a.shape[:2], -1) for a in tree.leaves(j)], axis=2)
+    return jnp.concatenate([a.reshape(*a.shape[:2], -1) for a in tree.leaves(j)], axis=2)
 
 
 def between_batches(s: Samples, params: Tree, xs: Array, ys: Array) -> Tree:
     """The Gram matrix of the outputs on two batches."""
     j = ft.vmap(ft.jacrev(s.problem.outputs), (None, 0))(params, xs)
     k = ft.vmap(ft.jacrev(s.problem.outputs), (None, 0))(params, xs[::-1][:2])
-    return by_leaf(lambda a, b: fnp.einsum("boi,cpi->bcop", a.reshape(*a.shape[:2], -1),
+    return by_leaf(lambda a, b: jnp.einsum("boi,cpi->bcop", a.reshape(*a.shape[:2], -1),
                                            b.reshape(*b.shape[:2], -1)))(j, k)
 
 
@@ -265,7 +265,7 @@ def private_training(s: Samples, params: Tree, xs: Array, ys: Array) -> Tree:
         n = NORMS["power"](g)
         means = tree.map(lambda a: MEANS["tensordot"](factors(n), a), g)
         return tree.map(lambda w, m: w - 0.5 * m, params, means), n
-    return lax.scan(step, params, (fnp.stack([xs, xs[::-1]]), fnp.stack([ys, ys[::-1]])))[0]
+    return lax.scan(step, params, (jnp.stack([xs, xs[::-1]]), jnp.stack([ys, ys[::-1]])))[0]
 
 
 def private_loop(s: Samples, params: Tree, xs: Array, ys: Array) -> Tree:
@@ -279,7 +279,7 @@ def penalty(s: Samples, params: Tree, xs: Array, ys: Array) -> Tree:
     """The gradient of a loss with a penalty on the norms."""
     def total(params: Tree) -> Array:
         squares = SQUARED["power"](s.grads(params, xs, ys))
-        return (losses(s, params, xs, ys) + fnp.sqrt(squares + 0.1)).mean()
+        return (losses(s, params, xs, ys) + jnp.sqrt(squares + 0.1)).mean()
     return ft.grad(total)(params)
 
 
@@ -326,9 +326,9 @@ CONSUMERS: dict[str, Consumer] = {
                                              SQUARED["product"](g).sum()), 2),
     **{f"weighted_{m}": weighted(lambda s, w, xs, ys: ys[:, 0], m) for m in MEANS},
     "weighted_softmax": weighted(lambda *a: nn.softmax(losses(*a)), "einsum"),
-    "weighted_losses": weighted(lambda *a: fnp.tanh(losses(*a)), "tensordot"),
+    "weighted_losses": weighted(lambda *a: jnp.tanh(losses(*a)), "tensordot"),
     "weighted_mask": weighted(lambda s, w, xs, ys: (ys[:, 0] > 0).astype(ys.dtype), "broadcast"),
-    "weighted_twice": of_grads(lambda g: tree.map(lambda a: fnp.einsum(
+    "weighted_twice": of_grads(lambda g: tree.map(lambda a: jnp.einsum(
         "cb,b...->c...", constant(a, 2, a.shape[0]), a), g), 1),
     "sum": of_grads(lambda g: tree.map(lambda a: a.sum(0), g), 1),
     "mean": of_grads(lambda g: tree.map(lambda a: a.mean(0), g), 1),
@@ -343,44 +343,44 @@ CONSUMERS: dict[str, Consumer] = {
         lambda a: (a ** 2).mean(0) - a.mean(0) ** 2, g), 2),
     "variance_trace": of_grads(lambda g: by_leaf(lambda a: a.var(0).sum())(g), 2),
     "variance_running": of_grads(accumulated, 2),
-    "deviation": of_grads(lambda g: tree.map(lambda a: fnp.sqrt(a.var(0) + 1.0), g), 2),
+    "deviation": of_grads(lambda g: tree.map(lambda a: jnp.sqrt(a.var(0) + 1.0), g), 2),
     "fisher": of_grads(lambda g: tree.map(lambda a: (a * a).mean(0), g), 2),
     "fisher_einsum": of_grads(lambda g: tree.map(
-        lambda a: fnp.einsum("b...,b...->...", a, a), g), 2),
+        lambda a: jnp.einsum("b...,b...->...", a, a), g), 2),
     "fisher_trace": of_grads(lambda g: rows(g).mean() + (rows(g) ** 2).sum(1).mean(), 2),
     "fisher_weighted": of_grads(lambda g: tree.map(lambda a: MEANS["tensordot"](
         factors(NORMS["power"](g)), a * a), g), 2),
-    "covariance": of_grads(lambda g: tree.map(lambda a: fnp.einsum(
+    "covariance": of_grads(lambda g: tree.map(lambda a: jnp.einsum(
         "bi,bj->ij", *[a.reshape(a.shape[0], -1)] * 2), g), 2),
     "moments": of_grads(moments, 1),
-    "inner": of_grads(lambda g: by_leaf(lambda a, d: fnp.tensordot(a, d, axes=d.ndim))(
+    "inner": of_grads(lambda g: by_leaf(lambda a, d: jnp.tensordot(a, d, axes=d.ndim))(
         g, directions(g)), 1, True),
     "inner_product": of_grads(lambda g: by_leaf(lambda a, d: (a * d).reshape(
         a.shape[0], -1).sum(1))(g, directions(g)), 1, True),
     "inner_rows": of_grads(lambda g: rows(g) @ rows(tree.map(
         lambda d: d[None], directions(g)))[0], 1, True),
-    "inner_alone": of_one(lambda g: by_leaf(fnp.vdot)(g, tree.map(
+    "inner_alone": of_one(lambda g: by_leaf(jnp.vdot)(g, tree.map(
         lambda a: constant(a, *a.shape), g)), 1),
-    "cosine": of_grads(lambda g: by_leaf(lambda a, d: fnp.einsum("b...,...->b", a, d))(
+    "cosine": of_grads(lambda g: by_leaf(lambda a, d: jnp.einsum("b...,...->b", a, d))(
         g, directions(g)) / (NORMS["power"](g) + 0.3), 0),
-    "inner_mean": of_grads(lambda g: by_leaf(lambda a: fnp.tensordot(
+    "inner_mean": of_grads(lambda g: by_leaf(lambda a: jnp.tensordot(
         a, a.mean(0), axes=a.ndim - 1))(g), 2),
     "pairs": of_grads(by_leaf(lambda a: (a[:, None] * a[None]).reshape(
         a.shape[0], a.shape[0], -1).sum(-1)), 2),
     "pairs_matmul": of_grads(lambda g: rows(g) @ rows(g).T, 2),
-    "pairs_einsum": of_grads(by_leaf(lambda a: fnp.einsum("b...,c...->bc", a, a)), 2),
-    "pairs_mapped": of_grads(lambda g: ft.vmap(lambda a: ft.vmap(lambda b: by_leaf(fnp.vdot)(
+    "pairs_einsum": of_grads(by_leaf(lambda a: jnp.einsum("b...,c...->bc", a, a)), 2),
+    "pairs_mapped": of_grads(lambda g: ft.vmap(lambda a: ft.vmap(lambda b: by_leaf(jnp.vdot)(
         a, b))(g))(g), 2),
-    "pairs_half": of_grads(by_leaf(lambda a: fnp.einsum("b...,c...->bc", a[:2], a[::2])), 2),
-    "neighbours": of_grads(by_leaf(lambda a: (a * fnp.roll(a, 1, 0)).reshape(
+    "pairs_half": of_grads(by_leaf(lambda a: jnp.einsum("b...,c...->bc", a[:2], a[::2])), 2),
+    "neighbours": of_grads(by_leaf(lambda a: (a * jnp.roll(a, 1, 0)).reshape(
         a.shape[0], -1).sum(1)), 2),
     "distances": of_grads(lambda g: ((rows(g)[:, None] - rows(g)[None]) ** 2).sum(-1), 2),
-    "first": of_grads(by_leaf(lambda a: fnp.tensordot(a, a[0], axes=a.ndim - 1)), 2),
-    "kernel": of_jacobian(lambda j: fnp.einsum("bop,cqp->bocq", *[flat_jacobian(j)] * 2)),
-    "kernel_summed": of_jacobian(lambda j: fnp.einsum("bop,cop->bc", *[flat_jacobian(j)] * 2)),
-    "kernel_blocks": of_jacobian(by_leaf(lambda a: fnp.einsum(
+    "first": of_grads(by_leaf(lambda a: jnp.tensordot(a, a[0], axes=a.ndim - 1)), 2),
+    "kernel": of_jacobian(lambda j: jnp.einsum("bop,cqp->bocq", *[flat_jacobian(j)] * 2)),
+    "kernel_summed": of_jacobian(lambda j: jnp.einsum("bop,cop->bc", *[flat_jacobian(j)] * 2)),
+    "kernel_blocks": of_jacobian(by_leaf(lambda a: jnp.einsum(
         "bop,bqp->boq", *[a.reshape(*a.shape[:2], -1)] * 2))),
-    "kernel_tensordot": of_jacobian(by_leaf(lambda a: fnp.tensordot(
+    "kernel_tensordot": of_jacobian(by_leaf(lambda a: jnp.tensordot(
         a, a, axes=[list(range(2, a.ndim))] * 2))),
     "kernel_trace": of_jacobian(by_leaf(lambda a: (a * a).sum())),
     "kernel_batches": Consumer(between_batches, 2),
@@ -390,13 +390,13 @@ CONSUMERS: dict[str, Consumer] = {
     "kept_one": of_grads(lambda g: (tree.leaves(g)[0], NORMS["product"](g)), 1, True),
     "kept_first": of_grads(lambda g: (tree.map(lambda a: a[:1], g),
                                       clipped("power", "broadcast")(g)), 1),
-    "coordinates": of_grads(lambda g: tree.map(lambda a: fnp.clip(a, -0.05, 0.05).mean(0), g), 1),
-    "coordinates_tanh": of_grads(lambda g: tree.map(lambda a: fnp.tanh(a).sum(0), g), 1),
+    "coordinates": of_grads(lambda g: tree.map(lambda a: jnp.clip(a, -0.05, 0.05).mean(0), g), 1),
+    "coordinates_tanh": of_grads(lambda g: tree.map(lambda a: jnp.tanh(a).sum(0), g), 1),
     "largest": of_grads(lambda g: abs(rows(g)).max(1), 1, True),
     "absolute": of_grads(lambda g: tree.map(lambda a: abs(a).mean(0), g), 1),
     "cubes": of_grads(lambda g: tree.map(lambda a: (a ** 3).sum(0), g), 3),
     "fourth": of_grads(lambda g: (rows(g) ** 4).sum(1), 4, True),
-    "squares_of_sum": of_grads(lambda g: fnp.square(rows(g).sum(1)), 2),
+    "squares_of_sum": of_grads(lambda g: jnp.square(rows(g).sum(1)), 2),
     "private_training": Consumer(private_training, 1),
     "private_loop": Consumer(private_loop, 1),
     "penalty": Consumer(penalty, 2), "penalty_alone": Consumer(penalty_alone, 2),
@@ -409,7 +409,7 @@ CONSUMERS: dict[str, Consumer] = {
 
 def halved(params: Tree) -> Tree:
     """Two sets of parameters."""
-    return tree.map(lambda w: fnp.stack([w, 0.5 * w]), params)
+    return tree.map(lambda w: jnp.stack([w, 0.5 * w]), params)
 
 
 PLACES: dict[str, Callable[..., Tree]] = {
@@ -419,9 +419,9 @@ PLACES: dict[str, Callable[..., Tree]] = {
     "ensemble": lambda f, w, xs, ys: ft.vmap(f, (0, None, None))(halved(w), xs, ys),
     "ensemble_scan": lambda f, w, xs, ys: lax.map(lambda v: f(v, xs, ys), halved(w)),
     "batches": lambda f, w, xs, ys: ft.vmap(f, (None, 0, 0))(
-        w, fnp.stack([xs, xs[::-1]]), fnp.stack([ys, ys[::-1]])),
+        w, jnp.stack([xs, xs[::-1]]), jnp.stack([ys, ys[::-1]])),
     "batches_scan": lambda f, w, xs, ys: lax.map(
-        lambda s: f(w, *s), (fnp.stack([xs, xs[::-1]]), fnp.stack([ys, ys[::-1]]))),
+        lambda s: f(w, *s), (jnp.stack([xs, xs[::-1]]), jnp.stack([ys, ys[::-1]]))),
     "named": lambda f, w, xs, ys: ft.vmap(lambda v: tree.map(
         lambda a: a + 0.0 * lax.psum(a, "n"), f(v, xs, ys)), axis_name="n")(halved(w)),
 }

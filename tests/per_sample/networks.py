@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, nn, tree
 
 TIMES = (1, 2, 5)
@@ -49,7 +49,7 @@ class Parameters:
             rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
             values = rng.uniform(0.2, 1.3, shape) * rng.choice([-1.0, 1.0], shape)
             self.made[name] = exact(values / np.sqrt(max(shape, default=1)))
-        return fnp.asarray(self.made[name])
+        return jnp.asarray(self.made[name])
 
 
 def exact(x: Any) -> np.ndarray[Any, Any]:
@@ -64,7 +64,7 @@ def cast(p: Parameters, x: Array) -> Array:
 
 def constant(x: Array, *shape: int) -> Array:
     """Fixed numbers of this shape in the dtype of x."""
-    return fnp.asarray(np.cos(1.0 + np.arange(np.prod(shape, dtype=int))).reshape(shape), x.dtype)
+    return jnp.asarray(np.cos(1.0 + np.arange(np.prod(shape, dtype=int))).reshape(shape), x.dtype)
 
 
 def ramp(x: Array) -> Array:
@@ -85,9 +85,9 @@ DENSE: dict[str, Callable[..., Array]] = {
     "matmul": lambda p, x, o: x @ p("w", x.shape[1], o),
     "matmul_left": lambda p, x, o: (p("w", x.shape[1], o).T @ x.T).T,
     "of_rows": lambda p, x, o: x @ p("w", o, x.shape[1]).T,
-    "einsum": lambda p, x, o: fnp.einsum("ti,io->to", x, p("w", x.shape[1], o)),
-    "einsum_out_in": lambda p, x, o: fnp.einsum("oi,ti->to", p("w", o, x.shape[1]), x),
-    "tensordot": lambda p, x, o: fnp.tensordot(x, p("w", o, x.shape[1]), axes=[[1], [1]]),
+    "einsum": lambda p, x, o: jnp.einsum("ti,io->to", x, p("w", x.shape[1], o)),
+    "einsum_out_in": lambda p, x, o: jnp.einsum("oi,ti->to", p("w", o, x.shape[1]), x),
+    "tensordot": lambda p, x, o: jnp.tensordot(x, p("w", o, x.shape[1]), axes=[[1], [1]]),
     "dot_general": lambda p, x, o: lax.dot_general(p("w", x.shape[1], o), x,
                                                    (((0,), (1,)), ((), ()))).T,
     "row_by_row": lambda p, x, o: ft.vmap(lambda w, r: w @ r, (None, 0))(
@@ -95,17 +95,17 @@ DENSE: dict[str, Callable[..., Array]] = {
     "mapped": lambda p, x, o: lax.map(by(lambda w, r: r @ w, p("w", x.shape[1], o)), x),
     "products": lambda p, x, o: (x[:, :, None] * p("w", x.shape[1], o)).sum(1),
     "custom_vjp": lambda p, x, o: product(x, p("w", x.shape[1], o)),
-    "jitted": lambda p, x, o: ft.jit(fnp.matmul)(x, p("w", x.shape[1], o)),
+    "jitted": lambda p, x, o: ft.jit(jnp.matmul)(x, p("w", x.shape[1], o)),
     "reshaped": lambda p, x, o: x @ p("w", x.shape[1] * o).reshape(x.shape[1], o),
     "squeezed": lambda p, x, o: x @ p("w", 1, x.shape[1], 1, o)[0, :, 0],
     "sliced": lambda p, x, o: x @ p("w", x.shape[1] + 1, o + 2)[1:, :o],
     "strided": lambda p, x, o: x @ p("w", 2 * x.shape[1], o)[::2],
     "reversed": lambda p, x, o: x @ p("w", x.shape[1], o)[::-1],
-    "padded": lambda p, x, o: x @ fnp.pad(p("w", x.shape[1], o), ((0, 0), (1, 0)))[:, :o],
-    "gathered": lambda p, x, o: x @ p("w", 2, o)[fnp.arange(x.shape[1]) % 2],
-    "broadcast": lambda p, x, o: x @ fnp.broadcast_to(p("w", 1, o), (x.shape[1], o)),
-    "tiled": lambda p, x, o: fnp.concatenate([x, x], 1) @ fnp.tile(p("w", x.shape[1], o), (2, 1)),
-    "joined": lambda p, x, o: x @ fnp.concatenate([p("v", x.shape[1], 1), p("w", x.shape[1], o)],
+    "padded": lambda p, x, o: x @ jnp.pad(p("w", x.shape[1], o), ((0, 0), (1, 0)))[:, :o],
+    "gathered": lambda p, x, o: x @ p("w", 2, o)[jnp.arange(x.shape[1]) % 2],
+    "broadcast": lambda p, x, o: x @ jnp.broadcast_to(p("w", 1, o), (x.shape[1], o)),
+    "tiled": lambda p, x, o: jnp.concatenate([x, x], 1) @ jnp.tile(p("w", x.shape[1], o), (2, 1)),
+    "joined": lambda p, x, o: x @ jnp.concatenate([p("v", x.shape[1], 1), p("w", x.shape[1], o)],
                                                   1)[:, 1:],
     "cast": lambda p, x, o: x @ cast(p, p("w", x.shape[1], o)),
     "cast_both": lambda p, x, o: (x.astype(p.other) @ p("w", x.shape[1], o).astype(p.other)
@@ -113,23 +113,23 @@ DENSE: dict[str, Callable[..., Array]] = {
     "masked": lambda p, x, o: x @ (p("w", x.shape[1], o) * constant(x, x.shape[1], o)),
     "scaled": lambda p, x, o: 0.5 * (x @ (2.5 * p("w", x.shape[1], o))),
     "normalised": lambda p, x, o: x @ unit(p("w", x.shape[1], o)) * p("g", o),
-    "squashed": lambda p, x, o: x @ fnp.tanh(p("w", x.shape[1], o)),
+    "squashed": lambda p, x, o: x @ jnp.tanh(p("w", x.shape[1], o)),
     "whole": lambda p, x, o: (x.reshape(-1) @ p("w", x.size, o))[None],
-    "whole_folded": lambda p, x, o: fnp.einsum("ti,tio->o", x, p("w", *x.shape, o))[None],
+    "whole_folded": lambda p, x, o: jnp.einsum("ti,tio->o", x, p("w", *x.shape, o))[None],
     "low_rank": lambda p, x, o: x @ (p("a", x.shape[1], 2) @ p("b", 2, o)),
     "low_rank_twice": lambda p, x, o: (x @ p("a", x.shape[1], 1)) @ p("b", 1, o),
     "adapted": lambda p, x, o: x @ (constant(x, x.shape[1], o) + p("a", x.shape[1], 1) @
                                     p("b", 1, o)),
-    "kronecker": lambda p, x, o: x @ fnp.kron(p("a", x.shape[1], 1), p("b", 1, o)),
-    "per_place": lambda p, x, o: fnp.einsum("ti,tio->to", x, p("w", x.shape[0], x.shape[1], o)),
-    "mixture": lambda p, x, o: fnp.einsum("e,eio,ti->to", nn.softmax(p("m", 2)),
+    "kronecker": lambda p, x, o: x @ jnp.kron(p("a", x.shape[1], 1), p("b", 1, o)),
+    "per_place": lambda p, x, o: jnp.einsum("ti,tio->to", x, p("w", x.shape[0], x.shape[1], o)),
+    "mixture": lambda p, x, o: jnp.einsum("e,eio,ti->to", nn.softmax(p("m", 2)),
                                           p("w", 2, x.shape[1], o), x),
-    "experts": lambda p, x, o: fnp.einsum("te,eio,ti->to", nn.softmax(x @ p("m", x.shape[1], 2)),
+    "experts": lambda p, x, o: jnp.einsum("te,eio,ti->to", nn.softmax(x @ p("m", x.shape[1], 2)),
                                           p("w", 2, x.shape[1], o), x),
     "detached": lambda p, x, o: lax.stop_gradient(x @ p("v", x.shape[1], o)) +
     x @ p("w", x.shape[1], o),
-    "linear_part": lambda p, x, o: ft.jvp(lambda a: fnp.tanh(a @ p("w", x.shape[1], o)), (x,),
-                                          (fnp.cos(x),))[1],
+    "linear_part": lambda p, x, o: ft.jvp(lambda a: jnp.tanh(a @ p("w", x.shape[1], o)), (x,),
+                                          (jnp.cos(x),))[1],
 }
 
 
@@ -145,7 +145,7 @@ def layer_norm(x: Array, axis: int = -1) -> Array:
 
 
 def rms_norm(x: Array) -> Array:
-    return x / fnp.sqrt((x * x).mean(-1, keepdims=True) + 0.1)
+    return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + 0.1)
 
 
 SAME: dict[str, Callable[..., Array]] = {
@@ -153,17 +153,17 @@ SAME: dict[str, Callable[..., Array]] = {
     "bias_row": lambda p, x: x + p("b", 1, x.shape[1]),
     "bias_column": lambda p, x: x + p("b", x.shape[0], 1),
     "bias_scalar": lambda p, x: x - p("b"),
-    "bias_joined": lambda p, x: x + fnp.concatenate([p("a", 1), p("b", x.shape[1])])[:x.shape[1]],
+    "bias_joined": lambda p, x: x + jnp.concatenate([p("a", 1), p("b", x.shape[1])])[:x.shape[1]],
     "position": lambda p, x: x + p("e", LONGEST, x.shape[1])[:x.shape[0]],
-    "position_gathered": lambda p, x: x + p("e", LONGEST, x.shape[1])[fnp.arange(x.shape[0])],
+    "position_gathered": lambda p, x: x + p("e", LONGEST, x.shape[1])[jnp.arange(x.shape[0])],
     "position_sliced": lambda p, x: x + lax.dynamic_slice_in_dim(
-        p("e", LONGEST, x.shape[1]), fnp.argmax(ramp(x)) % 2, x.shape[0]),
+        p("e", LONGEST, x.shape[1]), jnp.argmax(ramp(x)) % 2, x.shape[0]),
     "position_low_rank": lambda p, x: x + p("t", LONGEST, 1)[:x.shape[0]] * p("f", x.shape[1]),
     "scale": lambda p, x: x * p("s", x.shape[1]),
     "scale_scalar": lambda p, x: p("s") * x,
     "scale_column": lambda p, x: x * p("s", x.shape[0], 1),
     "scale_each": lambda p, x: x * p("s", *x.shape),
-    "scale_exp": lambda p, x: fnp.exp(p("s", x.shape[1])) * x,
+    "scale_exp": lambda p, x: jnp.exp(p("s", x.shape[1])) * x,
     "divided": lambda p, x: x / (2.0 + p("s", x.shape[1])),
     "affine": lambda p, x: x * (1.0 + p("s", x.shape[1])) + p("b", x.shape[1]),
     "affine_packed": lambda p, x: x * p("p", 2, x.shape[1])[0] + p("p", 2, x.shape[1])[1],
@@ -173,29 +173,29 @@ SAME: dict[str, Callable[..., Array]] = {
     "norm_over_time": lambda p, x: layer_norm(x, 0) * p("s", x.shape[1]) + p("b", x.shape[1]),
     "rms_norm": lambda p, x: rms_norm(x) * p("s", x.shape[1]),
     "rms_norm_plus": lambda p, x: rms_norm(x) * (1.0 + p("s", x.shape[1])),
-    "prelu": lambda p, x: fnp.where(ramp(x) > 0, x, x * p("s", x.shape[1])),
+    "prelu": lambda p, x: jnp.where(ramp(x) > 0, x, x * p("s", x.shape[1])),
     "swish": lambda p, x: x * nn.sigmoid(x * p("s", x.shape[1])),
-    "power": lambda p, x: (1.5 + fnp.sin(x)) ** p("s", x.shape[1]),
-    "blend": lambda p, x: x * nn.sigmoid(p("s")) + fnp.roll(x, 1, 0) * (1.0 - nn.sigmoid(p("s"))),
+    "power": lambda p, x: (1.5 + jnp.sin(x)) ** p("s", x.shape[1]),
+    "blend": lambda p, x: x * nn.sigmoid(p("s")) + jnp.roll(x, 1, 0) * (1.0 - nn.sigmoid(p("s"))),
     "time_mixed": lambda p, x: p("w", x.shape[0], x.shape[0]) @ x,
     "cast_scale": lambda p, x: x * cast(p, p("s", x.shape[1])),
-    "tied_twice": lambda p, x: fnp.tanh(x @ tied(p, x)) @ tied(p, x),
-    "tied_transposed": lambda p, x: fnp.tanh(x @ tied(p, x)) @ tied(p, x).T,
-    "tied_thrice": lambda p, x: tied(p, x) @ fnp.tanh(tied(p, x) @ x[0]) + x @ tied(p, x),
+    "tied_twice": lambda p, x: jnp.tanh(x @ tied(p, x)) @ tied(p, x),
+    "tied_transposed": lambda p, x: jnp.tanh(x @ tied(p, x)) @ tied(p, x).T,
+    "tied_thrice": lambda p, x: tied(p, x) @ jnp.tanh(tied(p, x) @ x[0]) + x @ tied(p, x),
     "tied": lambda p, x: x + x @ tied(p, x),
     "squared": lambda p, x: x @ tied(p, x) @ tied(p, x),
     "powered": lambda p, x: x @ (tied(p, x) @ tied(p, x)),
     "symmetric": lambda p, x: x @ (tied(p, x) + tied(p, x).T),
-    "tied_bias": lambda p, x: fnp.tanh(x + tied(p, x)[0]) * tied(p, x)[-1],
-    "tanh": lambda p, x: fnp.tanh(x), "relu": lambda p, x: nn.relu(ramp(x)),
+    "tied_bias": lambda p, x: jnp.tanh(x + tied(p, x)[0]) * tied(p, x)[-1],
+    "tanh": lambda p, x: jnp.tanh(x), "relu": lambda p, x: nn.relu(ramp(x)),
     "gelu": lambda p, x: nn.gelu(x), "softmax": lambda p, x: nn.softmax(x),
     "time_softmax": lambda p, x: nn.softmax(x, axis=0) * 2.0,
     "max_pool": lambda p, x: lax.reduce_window(ramp(x), -np.inf, lax.max, (2, 1), (1, 1), "SAME"),
     "mean_pool": lambda p, x: lax.reduce_window(x, 0.0, lax.add, (2, 1), (2, 1), "SAME") * 0.5,
     "mean": lambda p, x: x.mean(0, keepdims=True),
     "last": lambda p, x: x[-1:], "swap": lambda p, x: x.T[:LONGEST],
-    "flip": lambda p, x: x[::-1], "cumulated": lambda p, x: fnp.cumsum(x, 0) * 0.5,
-    "routed": lambda p, x: x[fnp.argsort(ramp(x)[:, 0])],
+    "flip": lambda p, x: x[::-1], "cumulated": lambda p, x: jnp.cumsum(x, 0) * 0.5,
+    "routed": lambda p, x: x[jnp.argsort(ramp(x)[:, 0])],
 }
 
 
@@ -220,7 +220,7 @@ def conv_last(p: Parameters, x: Array, o: int, **more: Any) -> Array:
 
 def conv2d(p: Parameters, x: Array, o: int, strides: Any = (1, 1), padding: Any = "SAME",
            channels: int = 1, groups: int = 1, **more: Any) -> Array:
-    image = fnp.stack([x, fnp.sin(x)])[None, :channels]
+    image = jnp.stack([x, jnp.sin(x)])[None, :channels]
     kernel = p("k", o * groups, channels // groups, 2, 2)
     out = lax.conv_general_dilated(image, kernel, strides, padding, feature_group_count=groups,
                                    **more)[0]
@@ -245,15 +245,15 @@ CONVOLUTIONS: dict[str, Callable[..., Array]] = {
     "conv_depthwise": lambda p, x, o: conv1d(p, x, x.shape[1], groups=x.shape[1]),
     "conv_depthwise_wide": lambda p, x, o: conv1d(p, x, 2 * x.shape[1], groups=x.shape[1],
                                                   strides=2),
-    "conv_grouped": lambda p, x, o: conv1d(p, fnp.concatenate([x, x * 0.5], 1), 2 * o, groups=2),
+    "conv_grouped": lambda p, x, o: conv1d(p, jnp.concatenate([x, x * 0.5], 1), 2 * o, groups=2),
     "conv_channels_last": conv_last,
     "conv_last_dilated": lambda p, x, o: conv_last(p, x, o, rhs_dilation=(2,)),
     "conv_transposed": lambda p, x, o: conv_transposed(p, x, o, False, 2),
     "conv_transposed_kernel": lambda p, x, o: conv_transposed(p, x, o, True, 1),
     "conv_patches": lambda p, x, o: lax.conv_general_dilated_patches(
         x.T[None], (2,), (1,), "SAME")[0].T @ p("k", 2 * x.shape[1], o),
-    "convolve": lambda p, x, o: ft.vmap(lambda c, k: fnp.convolve(c, k, mode="same"), 1, 1)(
-        x, fnp.broadcast_to(p("k", 1, 1), (1, x.shape[1]))),
+    "convolve": lambda p, x, o: ft.vmap(lambda c, k: jnp.convolve(c, k, mode="same"), 1, 1)(
+        x, jnp.broadcast_to(p("k", 1, 1), (1, x.shape[1]))),
     "conv2d": conv2d,
     "conv2d_strided": lambda p, x, o: conv2d(p, x, o, strides=(2, 1)),
     "conv2d_padded": lambda p, x, o: conv2d(p, x, o, padding=[(1, 1), (1, 0)], channels=2),
@@ -272,20 +272,20 @@ def heads(x: Array, count: int) -> Array:
 
 def attend(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
     """Multi-head attention of [T, heads, size] by einsum."""
-    scores = fnp.einsum("tnh,snh->nts", q, k) * q.shape[-1] ** -0.5
+    scores = jnp.einsum("tnh,snh->nts", q, k) * q.shape[-1] ** -0.5
     if causal:
-        scores = fnp.where(fnp.tri(q.shape[0], dtype=bool), scores, -1e9)
-    return fnp.einsum("nts,snh->tnh", nn.softmax(scores), v).reshape(q.shape[0], -1)
+        scores = jnp.where(jnp.tri(q.shape[0], dtype=bool), scores, -1e9)
+    return jnp.einsum("nts,snh->tnh", nn.softmax(scores), v).reshape(q.shape[0], -1)
 
 
 def attention(p: Parameters, x: Array, o: int, causal: bool = False) -> Array:
-    q, k, v = fnp.split(x @ p("qkv", x.shape[1], 12), 3, axis=1)
+    q, k, v = jnp.split(x @ p("qkv", x.shape[1], 12), 3, axis=1)
     return attend(heads(q, 2), heads(k, 2), heads(v, 2), causal) @ p("out", 4, o)
 
 
 def attention_of_heads(p: Parameters, x: Array, o: int) -> Array:
-    q, k, v = fnp.einsum("ti,cinh->ctnh", x, p("qkv", 3, x.shape[1], 2, o))
-    return fnp.einsum("tnh,nho->to", heads(attend(q, k, v), 2), p("out", 2, o, o))
+    q, k, v = jnp.einsum("ti,cinh->ctnh", x, p("qkv", 3, x.shape[1], 2, o))
+    return jnp.einsum("tnh,nho->to", heads(attend(q, k, v), 2), p("out", 2, o, o))
 
 
 def attention_of_library(p: Parameters, x: Array, o: int) -> Array:
@@ -297,7 +297,7 @@ def attention_of_library(p: Parameters, x: Array, o: int) -> Array:
 def attention_of_one_group(p: Parameters, x: Array, o: int) -> Array:
     """Two heads of queries share the keys and values."""
     q = heads(x @ p("q", x.shape[1], 2 * o), 2)
-    k, v = (fnp.broadcast_to((x @ p(name, x.shape[1], o))[:, None], q.shape) for name in "kv")
+    k, v = (jnp.broadcast_to((x @ p(name, x.shape[1], o))[:, None], q.shape) for name in "kv")
     return attend(q, k, v) @ p("out", 2 * o, o)
 
 
@@ -306,40 +306,40 @@ def attention_of_one_group(p: Parameters, x: Array, o: int) -> Array:
 def stacked(p: Parameters, x: Array, o: int) -> Array:
     w, b = p("w", 2, x.shape[1], x.shape[1]), p("b", 2, x.shape[1])
     for i in range(2):
-        x = fnp.tanh(x @ w[i] + b[i])
+        x = jnp.tanh(x @ w[i] + b[i])
     return x
 
 
 def scanned(p: Parameters, x: Array, o: int) -> Array:
     def layer(x: Array, w: Any) -> Any:
-        return x + fnp.tanh(x @ w[0] + w[1]), None
+        return x + jnp.tanh(x @ w[0] + w[1]), None
     return lax.scan(layer, x, (p("w", 3, x.shape[1], x.shape[1]), p("b", 3, x.shape[1])))[0]
 
 
 def scanned_index(p: Parameters, x: Array, o: int) -> Array:
     w = p("w", 2, x.shape[1], x.shape[1])
-    return lax.fori_loop(0, 2, lambda i, x: fnp.tanh(x @ w[i]), x)
+    return lax.fori_loop(0, 2, lambda i, x: jnp.tanh(x @ w[i]), x)
 
 
 def scanned_backwards(p: Parameters, x: Array, o: int) -> Array:
-    return lax.scan(lambda x, w: (fnp.tanh(w @ x.T).T, x.sum()), x,
+    return lax.scan(lambda x, w: (jnp.tanh(w @ x.T).T, x.sum()), x,
                     p("w", 2, x.shape[1], x.shape[1]), reverse=True)[0]
 
 
 def repeated(p: Parameters, x: Array, o: int) -> Array:
-    return lax.fori_loop(0, 3, lambda i, x: fnp.tanh(x @ tied(p, x)), x)
+    return lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x @ tied(p, x)), x)
 
 
 def until(p: Parameters, x: Array, o: int) -> Array:
     """A loop whose number of steps depends on the sample."""
     return lax.while_loop(lambda s: s[0] < 2.5, lambda s: (
-        s[0] + 1.0 + fnp.where(ramp(s[1]).sum() > 0.1, 1.0, 0.0).astype(x.dtype),
-        fnp.tanh(s[1] @ tied(p, x) + p("b", x.shape[1]))), (fnp.zeros((), x.dtype), x))[1]
+        s[0] + 1.0 + jnp.where(ramp(s[1]).sum() > 0.1, 1.0, 0.0).astype(x.dtype),
+        jnp.tanh(s[1] @ tied(p, x) + p("b", x.shape[1]))), (jnp.zeros((), x.dtype), x))[1]
 
 
 def rnn_step(p: Parameters, width: int, o: int) -> Any:
     w, u, b = p("w", width, o), p("u", o, o), p("b", o)
-    return lambda h, r: (lambda n: (n, n))(fnp.tanh(r @ w + h @ u + b))
+    return lambda h, r: (lambda n: (n, n))(jnp.tanh(r @ w + h @ u + b))
 
 
 def lstm_step(p: Parameters, width: int, o: int) -> Any:
@@ -347,9 +347,9 @@ def lstm_step(p: Parameters, width: int, o: int) -> Any:
 
     def step(state: Any, r: Array) -> Any:
         h, c = state
-        i, f, g, y = fnp.split(fnp.concatenate([r, h]) @ w + b, 4)
-        c = nn.sigmoid(f + 1.0) * c + nn.sigmoid(i) * fnp.tanh(g)
-        h = nn.sigmoid(y) * fnp.tanh(c)
+        i, f, g, y = jnp.split(jnp.concatenate([r, h]) @ w + b, 4)
+        c = nn.sigmoid(f + 1.0) * c + nn.sigmoid(i) * jnp.tanh(g)
+        h = nn.sigmoid(y) * jnp.tanh(c)
         return (h, c), h
     return step
 
@@ -359,27 +359,27 @@ def gru_step(p: Parameters, width: int, o: int) -> Any:
 
     def step(h: Array, r: Array) -> Any:
         z, s = (nn.sigmoid(r @ w[i] + h @ u[i]) for i in range(2))
-        h = z * h + (1 - z) * fnp.tanh(r @ w[2] + (s * h) @ u[2])
+        h = z * h + (1 - z) * jnp.tanh(r @ w[2] + (s * h) @ u[2])
         return h, h
     return step
 
 
 def recurrent(make: Any, carry: Any, python: bool = False, **options: Any) -> Any:
     def layer(p: Parameters, x: Array, o: int) -> Array:
-        step, state = make(p, x.shape[1], o), carry(fnp.zeros(o, x.dtype))
+        step, state = make(p, x.shape[1], o), carry(jnp.zeros(o, x.dtype))
         if not python:
             return lax.scan(step, state, x, **options)[1]
         ys = []
         for t in range(x.shape[0]):
             state, y = step(state, x[t])
             ys.append(y)
-        return fnp.stack(ys)
+        return jnp.stack(ys)
     return layer
 
 
 def conditional(p: Parameters, x: Array, o: int) -> Array:
     a, b = p("a", x.shape[1], o), p("b", x.shape[1], o)
-    return lax.cond(ramp(x).sum() > 0.0, lambda: x @ a, lambda: fnp.sin(x @ b))
+    return lax.cond(ramp(x).sum() > 0.0, lambda: x @ a, lambda: jnp.sin(x @ b))
 
 
 def conditional_once(p: Parameters, x: Array, o: int) -> Array:
@@ -391,13 +391,13 @@ def conditional_once(p: Parameters, x: Array, o: int) -> Array:
 
 def switched(p: Parameters, x: Array, o: int) -> Array:
     w = p("w", 3, x.shape[1], o)
-    return lax.switch(fnp.argmax(ramp(x)) % 3, [lambda i=i: x @ w[i] for i in range(3)])
+    return lax.switch(jnp.argmax(ramp(x)) % 3, [lambda i=i: x @ w[i] for i in range(3)])
 
 
 def chosen(p: Parameters, x: Array, o: int) -> Array:
     """An expert for each row, by a gather of matrices."""
     i = (ramp(x)[:, 0] > 0).astype("int32")
-    return fnp.einsum("ti,tio->to", x, p("w", 2, x.shape[1], o)[i])
+    return jnp.einsum("ti,tio->to", x, p("w", 2, x.shape[1], o)[i])
 
 
 def gated(p: Parameters, x: Array, o: int) -> Array:
@@ -405,19 +405,19 @@ def gated(p: Parameters, x: Array, o: int) -> Array:
 
 
 def gated_packed(p: Parameters, x: Array, o: int) -> Array:
-    a, b = fnp.split(x @ p("w", x.shape[1], 2 * o) + p("b", 2 * o), 2, axis=-1)
+    a, b = jnp.split(x @ p("w", x.shape[1], 2 * o) + p("b", 2 * o), 2, axis=-1)
     return nn.sigmoid(a) * b
 
 
 def token_bag(p: Parameters, x: Array, o: int) -> Array:
     """An embedding of places that depend on the data."""
-    i = fnp.argsort(ramp(x).reshape(-1))[:3] % VOCABULARY
-    return fnp.broadcast_to(p("e", VOCABULARY, o)[i].mean(0), (x.shape[0], o)) + x.mean()
+    i = jnp.argsort(ramp(x).reshape(-1))[:3] % VOCABULARY
+    return jnp.broadcast_to(p("e", VOCABULARY, o)[i].mean(0), (x.shape[0], o)) + x.mean()
 
 
 def branches(p: Parameters, x: Array, o: int) -> Array:
-    return fnp.concatenate([x @ p("a", x.shape[1], o), x[:, :1],
-                            fnp.tanh(x @ p("b", x.shape[1], 1))], axis=-1)
+    return jnp.concatenate([x @ p("a", x.shape[1], o), x[:, :1],
+                            jnp.tanh(x @ p("b", x.shape[1], 1))], axis=-1)
 
 
 LAYERS: dict[str, Callable[[Parameters, Array, int], Array]] = {
@@ -435,28 +435,28 @@ LAYERS: dict[str, Callable[[Parameters, Array, int], Array]] = {
     "gru": recurrent(gru_step, lambda h: h),
     "cond": conditional, "cond_once": conditional_once, "switch": switched, "chosen": chosen,
     "gated": gated, "gated_packed": gated_packed, "token_bag": token_bag, "branches": branches,
-    "bilinear": lambda p, x, o: fnp.einsum("ti,oij,tj->to", x,
-                                           p("w", o, x.shape[1], x.shape[1]), fnp.sin(x)),
-    "bilinear_form": lambda p, x, o: (x @ p("w", x.shape[1], x.shape[1])) @ fnp.cos(x).T,
-    "dense_layer": lambda p, x, o: fnp.tanh(x @ p("w", x.shape[1], o) + p("b", o)),
-    "dense_summed": lambda p, x, o: x @ p("a", x.shape[1], o) + fnp.sin(x) @ p("b", x.shape[1], o),
+    "bilinear": lambda p, x, o: jnp.einsum("ti,oij,tj->to", x,
+                                           p("w", o, x.shape[1], x.shape[1]), jnp.sin(x)),
+    "bilinear_form": lambda p, x, o: (x @ p("w", x.shape[1], x.shape[1])) @ jnp.cos(x).T,
+    "dense_layer": lambda p, x, o: jnp.tanh(x @ p("w", x.shape[1], o) + p("b", o)),
+    "dense_summed": lambda p, x, o: x @ p("a", x.shape[1], o) + jnp.sin(x) @ p("b", x.shape[1], o),
     "checkpointed": lambda p, x, o: ft.checkpoint(lambda x, w, b: nn.gelu(x @ w + b))(
         x, p("w", x.shape[1], o), p("b", o)),
-    "residual": lambda p, x, o: x + fnp.tanh(x @ p("w", x.shape[1], o)) @ p("v", o, x.shape[1]),
-    "outer": lambda p, x, o: x * fnp.outer(p("a", x.shape[0]), p("b", x.shape[1])),
+    "residual": lambda p, x, o: x + jnp.tanh(x @ p("w", x.shape[1], o)) @ p("v", o, x.shape[1]),
+    "outer": lambda p, x, o: x * jnp.outer(p("a", x.shape[0]), p("b", x.shape[1])),
 }
 
 # the first layer: tokens [T] to [T, F]
 
 EMBEDDINGS: dict[str, Callable[[Parameters, Array, int], Array]] = {
     "index": lambda p, i, o: p("e", VOCABULARY, o)[i],
-    "take": lambda p, i, o: fnp.take(p("e", VOCABULARY, o), i, axis=0, mode="clip"),
-    "wrapped": lambda p, i, o: fnp.take(p("e", VOCABULARY, o), i, axis=0, mode="wrap"),
-    "columns": lambda p, i, o: fnp.take(p("e", o, VOCABULARY), i, axis=1, mode="clip").T,
+    "take": lambda p, i, o: jnp.take(p("e", VOCABULARY, o), i, axis=0, mode="clip"),
+    "wrapped": lambda p, i, o: jnp.take(p("e", VOCABULARY, o), i, axis=0, mode="wrap"),
+    "columns": lambda p, i, o: jnp.take(p("e", o, VOCABULARY), i, axis=1, mode="clip").T,
     "one_hot": lambda p, i, o: nn.one_hot(i, VOCABULARY, dtype=p("e", VOCABULARY, o).dtype) @
     p("e", VOCABULARY, o),
     "bag": lambda p, i, o: p("e", VOCABULARY, o)[i].sum(0, keepdims=True),
-    "bag_weighted": lambda p, i, o: fnp.einsum("t,to->o", constant(p("w", VOCABULARY), i.size) +
+    "bag_weighted": lambda p, i, o: jnp.einsum("t,to->o", constant(p("w", VOCABULARY), i.size) +
                                                p("w", VOCABULARY)[i],
                                                p("e", VOCABULARY, o)[i])[None],
     "row_by_row": lambda p, i, o: lax.map(by(lambda e, t: e[t], p("e", VOCABULARY, o)), i),
@@ -464,7 +464,7 @@ EMBEDDINGS: dict[str, Callable[[Parameters, Array, int], Array]] = {
                                            p("e", VOCABULARY, o)), p("b", o), i)[0][None],
     "plain": lambda p, i, o: p("e", 1, o)[i],
     "scaled": lambda p, i, o: p("e", VOCABULARY, o)[i] * 1.5 + p("t", LONGEST, o)[:i.size],
-    "pairs": lambda p, i, o: p("e", VOCABULARY, 2, o)[i, fnp.arange(i.size) % 2],
+    "pairs": lambda p, i, o: p("e", VOCABULARY, 2, o)[i, jnp.arange(i.size) % 2],
     "tied": lambda p, i, o: p.named(f"embedding{o}", VOCABULARY, o)[i],
 }
 
@@ -475,7 +475,7 @@ OUTPUTS: dict[str, Callable[[Parameters, Array, int], Array]] = {
     "left": lambda p, x, o: p("w", o, x.shape[1]) @ x.sum(0) * 0.5 + p("b", o),
     "last": lambda p, x, o: x[-1] @ p("w", x.shape[1], o) + p("b", o),
     "by_row": lambda p, x, o: (x @ p("w", x.shape[1], o) + p("b", o)).mean(0),
-    "weighted": lambda p, x, o: fnp.einsum("t,tf,fo->o", nn.softmax(x @ p("q", x.shape[1])), x,
+    "weighted": lambda p, x, o: jnp.einsum("t,tf,fo->o", nn.softmax(x @ p("q", x.shape[1])), x,
                                            p("w", x.shape[1], o)) + p("b", o),
     "tied": lambda p, x, o: (x.mean(0) @ p.named(
         f"embedding{x.shape[1]}", VOCABULARY, x.shape[1]).T)[:o] + p("b", o),
@@ -483,11 +483,11 @@ OUTPUTS: dict[str, Callable[[Parameters, Array, int], Array]] = {
 }
 LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "squares": lambda z, y: ((z - y) ** 2).sum(),
-    "mean": lambda z, y: 0.5 * fnp.mean(fnp.square(z - y - 1.0)),
-    "entropy": lambda z, y: -(nn.log_softmax(fnp.append(z, z.sum() * 0.0)) *
-                              nn.softmax(fnp.append(y, y.sum() * 0.0))).sum(),
-    "huber": lambda z, y: (fnp.sqrt(1.0 + (z - y) ** 2) - 1.0).sum(),
-    "picked": lambda z, y: (z.shape[0] + 1.0) * z[fnp.argmax(y)] + fnp.vdot(z, z),
+    "mean": lambda z, y: 0.5 * jnp.mean(jnp.square(z - y - 1.0)),
+    "entropy": lambda z, y: -(nn.log_softmax(jnp.append(z, z.sum() * 0.0)) *
+                              nn.softmax(jnp.append(y, y.sum() * 0.0))).sum(),
+    "huber": lambda z, y: (jnp.sqrt(1.0 + (z - y) ** 2) - 1.0).sum(),
+    "picked": lambda z, y: (z.shape[0] + 1.0) * z[jnp.argmax(y)] + jnp.vdot(z, z),
 }
 
 
@@ -527,7 +527,7 @@ class Network:
             xs = exact(rng.uniform(-1.5, 1.5, (self.batch, self.time, self.width)))
         ys = exact(rng.uniform(-1.0, 1.0, (self.batch, self.outputs)))
         p = Parameters(None, np.float64, self.seed)
-        self.run(p, fnp.asarray(xs[0]), np.float64)
+        self.run(p, jnp.asarray(xs[0]), np.float64)
         return dict(p.made), xs, ys
 
     def run(self, p: Parameters, x: Array, dtype: Any) -> Array:
@@ -582,7 +582,7 @@ def pack(packing: str, made: dict[str, Any]) -> tuple[Any, Callable[[Any, Any], 
     if packing == "halves":  # the last bias always has a gradient
         frozen = {n: made[n] for n in names[::2] if n != "output.b"}
         return {n: w for n, w in made.items() if n not in frozen}, lambda ws, dtype: {
-            **ws, **{n: fnp.asarray(w.astype(dtype)) for n, w in frozen.items()}}
+            **ws, **{n: jnp.asarray(w.astype(dtype)) for n, w in frozen.items()}}
     return made, lambda ws, _: ws
 
 

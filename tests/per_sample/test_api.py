@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, per_sample
 from functrans.core import errors
 
@@ -17,8 +17,8 @@ WIDTH = 4
 def apply(params, x):
     """A network whose first weight is used twice, with scalars, vectors and matrices."""
     w = params["layers"][0]["w"]
-    h = fnp.tanh(x @ w + params["layers"][0]["b"])
-    h = fnp.tanh(h @ w) * params["scale"]
+    h = jnp.tanh(x @ w + params["layers"][0]["b"])
+    h = jnp.tanh(h @ w) * params["scale"]
     return h @ params["layers"][1]["w"]
 
 
@@ -32,12 +32,12 @@ def make(seed=0, dtype=np.float64, samples=B):
     rng = np.random.default_rng(seed)
 
     def draw(*shape):
-        return fnp.asarray(rng.normal(size=shape)).astype(dtype)
+        return jnp.asarray(rng.normal(size=shape)).astype(dtype)
 
     params = {"layers": [{"w": draw(WIDTH, WIDTH), "b": draw(WIDTH)}, {"w": draw(WIDTH, 3)}],
               "scale": draw()}
     batch = ({"x": draw(samples, WIDTH), "gain": draw(samples)},
-             fnp.asarray(rng.integers(0, 3, samples)))
+             jnp.asarray(rng.integers(0, 3, samples)))
     return params, batch
 
 
@@ -63,7 +63,7 @@ def vector(result):
 
 def like(params, seed=5):
     rng = np.random.default_rng(seed)
-    return ft.tree.map(lambda p: fnp.asarray(rng.normal(size=p.shape)).astype(p.dtype), params)
+    return ft.tree.map(lambda p: jnp.asarray(rng.normal(size=p.shape)).astype(p.dtype), params)
 
 
 WEIGHTS = np.random.default_rng(3).normal(size=B)
@@ -162,7 +162,7 @@ OTHERS = [make(seed) for seed in (1, 2)]
 def test_under_an_outer_vmap(case):
     """Two networks, each with its batch."""
     make_function, expected = CASES[case]
-    params, batch = ft.tree.map(lambda *xs: fnp.stack(xs), *OTHERS)
+    params, batch = ft.tree.map(lambda *xs: jnp.stack(xs), *OTHERS)
     chunk_size = 3 if "clipped" in case else None
     result = ft.vmap(make_function(chunk_size=chunk_size))(params, *batch)
     for i, (p, b) in enumerate(OTHERS):
@@ -179,7 +179,7 @@ def test_inside_loops(case):
     """Two batches in a scan; the parameters are what it closes over."""
     make_function, expected = CASES[case]
     params, batch = make()
-    batches = ft.tree.map(lambda x: fnp.stack([x, x[::-1]]), batch)
+    batches = ft.tree.map(lambda x: jnp.stack([x, x[::-1]]), batch)
     _, results = ft.jit(lambda p, bs: lax.scan(
         lambda c, b: (c, make_function()(p, *b)), 0, bs))(params, batches)
     for i in range(2):
@@ -268,13 +268,13 @@ def test_noise_has_the_stated_deviation(per_leaf, max_norm, sensitivity):
 
 
 def test_noise_is_divided_by_the_expected_size():
-    params = {"w": fnp.zeros(20_000)}
+    params = {"w": jnp.zeros(20_000)}
     noisy = per_sample.clipped_mean(lambda p, x: (p["w"] * x).sum(), 3.0, noise_multiplier=2.0,
                                     expected_batch_size=10)
-    zeros = noisy(params, fnp.zeros(4), key=ft.random.key(0), weights=fnp.ones(4))["w"]
+    zeros = noisy(params, jnp.zeros(4), key=ft.random.key(0), weights=jnp.ones(4))["w"]
     assert float(zeros.std()) == pytest.approx(3.0 * 2.0 / 10, rel=0.02)
     assert abs(float(zeros.mean())) < 0.02
-    again = noisy(params, fnp.zeros(4), key=ft.random.key(1), weights=fnp.ones(4))["w"]
+    again = noisy(params, jnp.zeros(4), key=ft.random.key(1), weights=jnp.ones(4))["w"]
     assert not np.allclose(zeros, again)
 
 
@@ -305,7 +305,7 @@ def test_bound_and_noise_may_be_traced():
 
 def test_arguments_that_are_shared():
     """in_axes as in vmap: None, an axis that is not the first, a tuple of prefixes."""
-    w = fnp.asarray(np.arange(3.0))
+    w = jnp.asarray(np.arange(3.0))
     xs, shift = np.random.default_rng(0).normal(size=(3, 5)), np.array([1.0, 2.0, 3.0])
 
     def shifted(w, x, s):
@@ -326,7 +326,7 @@ def test_keys_are_an_argument():
     def dropped(w, x, key):
         return (w * x * ft.random.bernoulli(key, 0.5, x.shape)).sum() ** 2
 
-    w, xs, keys = fnp.ones(3), fnp.asarray(np.ones((4, 3))), ft.random.split(ft.random.key(0), 4)
+    w, xs, keys = jnp.ones(3), jnp.asarray(np.ones((4, 3))), ft.random.split(ft.random.key(0), 4)
     expected = [np.linalg.norm(ft.grad(dropped)(w, xs[i], keys[i])) for i in range(4)]
     for chunk_size in (None, 2):
         got = per_sample.norms(dropped, chunk_size=chunk_size)(w, xs, keys)
@@ -334,7 +334,7 @@ def test_keys_are_an_argument():
 
 
 def test_bfloat16_is_accumulated_in_float32():
-    params, xs = fnp.ones((64, 64), "bfloat16"), fnp.ones((300, 64), "bfloat16")
+    params, xs = jnp.ones((64, 64), "bfloat16"), jnp.ones((300, 64), "bfloat16")
 
     def linear(w, x):
         return (x @ w).sum() * 0.125
@@ -354,8 +354,8 @@ def test_bfloat16_is_accumulated_in_float32():
 
 
 def test_leaves_of_different_dtypes_keep_them():
-    params = {"a": fnp.ones(2, "float32"), "b": fnp.ones(2, "float64"),
-              "c": fnp.ones((), "bfloat16")}
+    params = {"a": jnp.ones(2, "float32"), "b": jnp.ones(2, "float64"),
+              "c": jnp.ones((), "bfloat16")}
     xs = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)
 
     def mixed(p, x):
@@ -385,14 +385,14 @@ def dot(w, x):
 
 
 def test_no_samples():
-    w, none = fnp.ones(3), fnp.zeros((0, 3))
+    w, none = jnp.ones(3), jnp.zeros((0, 3))
     for transform in (lambda f: f, ft.jit):
         for chunk_size in (None, 2):
             assert transform(per_sample.grads(dot, chunk_size=chunk_size))(w, none).shape == (0, 3)
             assert transform(per_sample.norms(dot))(w, none).shape == (0,)
             assert transform(per_sample.inner_products(dot))(w, w, none).shape == (0,)
             assert transform(per_sample.gram(dot, chunk_size=chunk_size))(w, none).shape == (0, 0)
-            zeros = transform(per_sample.weighted_sum(dot))(w, fnp.zeros(0), none)
+            zeros = transform(per_sample.weighted_sum(dot))(w, jnp.zeros(0), none)
             assert zeros.tolist() == [0, 0, 0]
         # a Poisson sample may be empty
         mean = transform(per_sample.clipped_mean(dot, 1.0, expected_batch_size=8))
@@ -404,7 +404,7 @@ def test_no_samples():
 
 
 def test_one_sample():
-    w, x = fnp.ones(3), fnp.array([[3.0, 4.0, 0.0]])
+    w, x = jnp.ones(3), jnp.array([[3.0, 4.0, 0.0]])
     assert per_sample.norms(dot)(w, x).tolist() == [5.0]
     np.testing.assert_allclose(per_sample.clipped_mean(dot, 1.0)(w, x), [0.6, 0.8, 0], rtol=1e-6)
     assert per_sample.variance(dot)(w, x).tolist() == [0, 0, 0]
@@ -413,11 +413,11 @@ def test_one_sample():
 
 def test_only_padding():
     mean = per_sample.clipped_mean(dot, 1.0)
-    assert mean(fnp.ones(3), fnp.ones((2, 3)), weights=fnp.zeros(2)).tolist() == [0, 0, 0]
+    assert mean(jnp.ones(3), jnp.ones((2, 3)), weights=jnp.zeros(2)).tolist() == [0, 0, 0]
 
 
 def test_gradients_of_norm_zero():
-    w, xs = fnp.ones(3), fnp.array([[0.0, 0.0, 0.0], [3.0, 4.0, 0.0]])
+    w, xs = jnp.ones(3), jnp.array([[0.0, 0.0, 0.0], [3.0, 4.0, 0.0]])
     np.testing.assert_allclose(per_sample.clipped_mean(dot, 1.0)(w, xs), [0.3, 0.4, 0], rtol=1e-6)
     assert per_sample.norms(dot)(w, xs).tolist() == [0.0, 5.0]
     through_norms = ft.grad(lambda xs: per_sample.norms(dot)(w, xs).sum())(xs)
@@ -443,25 +443,25 @@ def test_derivatives(chunk_size):
 
 @pytest.mark.parametrize("bound", [1e-30, 1e30, math.inf])
 def test_extreme_bounds(bound):
-    w, xs = fnp.ones(3), fnp.array([[3.0, 4.0, 0.0], [0.0, 0.0, 2.0]])
+    w, xs = jnp.ones(3), jnp.array([[3.0, 4.0, 0.0], [0.0, 0.0, 2.0]])
     expected = clip(np.asarray(xs), bound).mean(0) if bound < 1 else np.asarray(xs).mean(0)
     np.testing.assert_allclose(per_sample.clipped_mean(dot, bound)(w, xs), expected, rtol=1e-6)
 
 
 def test_gradients_that_are_not_finite():
-    w = fnp.ones(2)
+    w = jnp.ones(2)
     for bad in (math.nan, math.inf):
-        xs = fnp.array([[bad, 1.0], [1.0, 1.0]])
-        mean = per_sample.clipped_mean(dot, 1.0)(w, xs, weights=fnp.array([0.0, 1.0]))
+        xs = jnp.array([[bad, 1.0], [1.0, 1.0]])
+        mean = per_sample.clipped_mean(dot, 1.0)(w, xs, weights=jnp.array([0.0, 1.0]))
         assert math.isnan(mean[0]) and float(mean[1]) == pytest.approx(0.5**0.5)
-    huge = fnp.array([[1e30, 1e30], [1.0, 1.0]])  # finite, but not their squares
+    huge = jnp.array([[1e30, 1e30], [1.0, 1.0]])  # finite, but not their squares
     np.testing.assert_allclose(per_sample.clipped_mean(dot, 1.0)(w, huge), 0.5**0.5 / 2, rtol=1e-6)
 
 
 def test_the_variance_is_not_negative():
-    xs = fnp.full((1000, 3), 0.1)
+    xs = jnp.full((1000, 3), 0.1)
     for chunk_size in (None, 64):
-        result = np.asarray(per_sample.variance(dot, chunk_size=chunk_size)(fnp.ones(3), xs))
+        result = np.asarray(per_sample.variance(dot, chunk_size=chunk_size)(jnp.ones(3), xs))
         assert (result >= 0).all() and (result < 1e-6).all()
 
 
@@ -469,8 +469,8 @@ def test_noise_scale_is_unbiased():
     """Averaged over many batches, each part is that of the population."""
     rng = np.random.default_rng(0)
     means, deviations = np.array([1.0, 0.5]), np.array([1.0, 2.0])
-    batches = fnp.asarray(means + deviations * rng.normal(size=(4000, 8, 2)))
-    w = fnp.asarray(np.ones(2))
+    batches = jnp.asarray(means + deviations * rng.normal(size=(4000, 8, 2)))
+    w = jnp.asarray(np.ones(2))
     estimates = ft.vmap(lambda xs: per_sample.noise_scale(dot)(w, xs))(batches)
     assert float(estimates.trace_covariance.mean()) == pytest.approx(5.0, rel=0.03)
     assert float(estimates.squared_mean.mean()) == pytest.approx(1.25, rel=0.05)
@@ -497,7 +497,7 @@ def test_names():
 
 # ------------------------------------------------------------------------------------------ errors
 
-W, X, Y = fnp.ones(3), fnp.ones((4, 3)), fnp.ones(4)
+W, X, Y = jnp.ones(3), jnp.ones((4, 3)), jnp.ones(4)
 
 
 def pair(w, x, y):
@@ -520,7 +520,7 @@ WRONG = {
              r"returned f32\[3\]"),
     "no function": (lambda: per_sample.norms(W), errors.ArgumentError,
                     r"per_sample.norms takes a function"),
-    "integers": (lambda: per_sample.norms(pair)({"w": fnp.arange(3)}, X, Y),
+    "integers": (lambda: per_sample.norms(pair)({"w": jnp.arange(3)}, X, Y),
                  errors.IntegerGradError, r"params\['w'\] is i32\[3\], which is not floating"),
     "complex": (lambda: per_sample.norms(pair)(W.astype("complex64"), X, Y), errors.DTypeError,
                 "which is not floating"),

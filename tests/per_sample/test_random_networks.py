@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, tree
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
@@ -107,7 +107,7 @@ def precision(network, dtype):
 
 
 def eps_of(dtype):
-    return float(fnp.finfo(dtype).eps)
+    return float(jnp.finfo(dtype).eps)
 
 
 def evaluated(jaxpr, arrays, algebra):
@@ -207,19 +207,19 @@ def test_a_loop_of_unknown_length_is_compiled():
 @pytest.mark.parametrize("dtype, subscripts", [("bfloat16", "ij,ij->"), ("float32", "ij,jk->ik")])
 def test_a_product_is_repeated(dtype, subscripts):
     def repeated(w):
-        out = fnp.einsum(subscripts, w, w)
-        return fnp.broadcast_to(out, (64, *out.shape))
+        out = jnp.einsum(subscripts, w, w)
+        return jnp.broadcast_to(out, (64, *out.shape))
 
-    w = fnp.ones((3, 3), dtype)
+    w = jnp.ones((3, 3), dtype)
     np.testing.assert_array_equal(wide(ft.jit(repeated)(w)), wide(repeated(w)))
 
 
 @pytest.mark.parametrize("product", [
     lambda w: lax.dot(w, w, preferred_element_type="float32"),
-    lambda w: fnp.einsum("ij,jk->ik", w, w, preferred_element_type="float32"),
+    lambda w: jnp.einsum("ij,jk->ik", w, w, preferred_element_type="float32"),
     lambda w: ft.nn.dot_product_attention(w[None, None], w[None, None], w[None, None])])
 def test_a_product_with_a_wider_result_has_a_gradient(product):
-    w = fnp.ones((2, 2), "bfloat16")
+    w = jnp.ones((2, 2), "bfloat16")
     assert ft.grad(lambda w: product(w).sum())(w).dtype == BFLOAT16
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import functrans as ft
 from functrans import export, lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import DTypeError, FunctransError, KeyTypeError, PromotionError
 
 Function = Callable[..., Any]
@@ -78,7 +78,7 @@ def test_what_moves_arrays_moves_keys(name: str) -> None:
     move = MOVES[name]
     expected = move(np, WORDS.view(np.uint64)[:, 0])
     for f in (move, lambda n, k: ft.jit(lambda x: move(n, x))(k)):
-        got = f(fnp, KEYS)
+        got = f(jnp, KEYS)
         if expected.dtype == bool:
             assert got.tolist() == expected.tolist()
         else:
@@ -89,14 +89,14 @@ def test_what_moves_arrays_moves_keys(name: str) -> None:
 @EACH_GENERATOR
 def test_updates() -> None:
     new = random.key(9)
-    for at in (1, fnp.array([0, 2]), slice(1, 3), np.array([True, False, False, True])):
+    for at in (1, jnp.array([0, 2]), slice(1, 3), np.array([True, False, False, True])):
         want = WORDS.copy()
         want[at] = [0, 9]
         np.testing.assert_array_equal(words(KEYS.at[at].set(new)), want)
         np.testing.assert_array_equal(words(ft.jit(lambda k, at=at: k.at[at].set(new))(KEYS)), want)
-    filled = KEYS.at[fnp.array([1, 9])].get(mode="fill")
+    filled = KEYS.at[jnp.array([1, 9])].get(mode="fill")
     assert words(filled).tolist() == [WORDS[1].tolist(), [2**32 - 1] * 2]
-    masked = ft.jit(lambda k, m: k.at[m].set(new))(KEYS, fnp.array([True, False, True, False]))
+    masked = ft.jit(lambda k, m: k.at[m].set(new))(KEYS, jnp.array([True, False, True, False]))
     assert words(masked).tolist() == [[0, 9], WORDS[1].tolist(), [0, 9], WORDS[3].tolist()]
 
 
@@ -108,8 +108,8 @@ def test_keys_are_arrays_with_a_dtype_of_their_own() -> None:
     assert ft.dtypes.issubdtype(key.dtype, ft.dtypes.prng_key)
     assert ft.dtypes.issubdtype(key.dtype, ft.dtypes.extended)
     assert not ft.dtypes.issubdtype(key.dtype, np.number)
-    assert not fnp.issubdtype(np.uint32, ft.dtypes.prng_key)
-    assert fnp.issubdtype(key.dtype, ft.dtypes.prng_key)
+    assert not jnp.issubdtype(np.uint32, ft.dtypes.prng_key)
+    assert jnp.issubdtype(key.dtype, ft.dtypes.prng_key)
     assert [k.shape for k in KEYS] == [()] * 4 and len(KEYS) == 4
     first, second = random.split(key)
     assert words(first).tolist() != words(second).tolist()
@@ -117,8 +117,8 @@ def test_keys_are_arrays_with_a_dtype_of_their_own() -> None:
         memoryview(KEYS)
     with pytest.raises(KeyTypeError, match="keys do not convert to NumPy arrays"):
         np.from_dlpack(KEYS)
-    assert fnp.array([first, second]).shape == (2,) == fnp.stack(random.split(key)).shape
-    assert fnp.array_equal(KEYS, KEYS) and (KEYS == KEYS).all()
+    assert jnp.array([first, second]).shape == (2,) == jnp.stack(random.split(key)).shape
+    assert jnp.array_equal(KEYS, KEYS) and (KEYS == KEYS).all()
 
 
 @EACH_GENERATOR
@@ -133,17 +133,17 @@ def test_keys_are_saved_and_copied() -> None:
 @pytest.mark.parametrize("use", [
     lambda k: k + 1, lambda k: k + k, lambda k: -k, lambda k: k * 2.0, lambda k: 1 - k,
     lambda k: k & k, lambda k: ~k, lambda k: k ** 2, lambda k: k < k, lambda k: k >= k,
-    abs, bool, int, float, complex, lambda k: k.item(), lambda k: k.tolist(), fnp.sin, fnp.exp,
-    fnp.sum, fnp.mean, fnp.max, fnp.sort, fnp.argsort, fnp.argmax, fnp.cumsum, fnp.any, fnp.isnan,
-    fnp.isfinite, fnp.abs, fnp.floor, fnp.square, fnp.logical_not, fnp.count_nonzero, fnp.unique,
-    lambda k: fnp.dot(k, k), lambda k: fnp.maximum(k, k), lambda k: fnp.where(k, 1, 2),
-    lambda k: fnp.clip(k, 0, 1), lambda k: k.astype("float32"), lambda k: k.astype("uint32"),
-    lambda k: fnp.arange(3)[k], lambda k: KEYS.at[0].add(k), np.asarray,
-    lambda k: fnp.zeros(2).at[0].set(k), lambda k: fnp.concatenate([fnp.zeros(1), k[None]]),
-    lambda k: fnp.where(True, k, 0.0), lambda k: fnp.asarray([1, 2]).astype(k.dtype),
-    lambda k: fnp.ones(2, k.dtype), lambda k: lax.add(k, k), lambda k: lax.sin(k),
-    lambda k: lax.sort(k[None]), lambda k: fnp.linalg.norm(k[None]), fnp.ones_like,
-    lambda k: lax.convert_element_type(k, "int32"), lambda k: fnp.promote_types(k.dtype, "int32"),
+    abs, bool, int, float, complex, lambda k: k.item(), lambda k: k.tolist(), jnp.sin, jnp.exp,
+    jnp.sum, jnp.mean, jnp.max, jnp.sort, jnp.argsort, jnp.argmax, jnp.cumsum, jnp.any, jnp.isnan,
+    jnp.isfinite, jnp.abs, jnp.floor, jnp.square, jnp.logical_not, jnp.count_nonzero, jnp.unique,
+    lambda k: jnp.dot(k, k), lambda k: jnp.maximum(k, k), lambda k: jnp.where(k, 1, 2),
+    lambda k: jnp.clip(k, 0, 1), lambda k: k.astype("float32"), lambda k: k.astype("uint32"),
+    lambda k: jnp.arange(3)[k], lambda k: KEYS.at[0].add(k), np.asarray,
+    lambda k: jnp.zeros(2).at[0].set(k), lambda k: jnp.concatenate([jnp.zeros(1), k[None]]),
+    lambda k: jnp.where(True, k, 0.0), lambda k: jnp.asarray([1, 2]).astype(k.dtype),
+    lambda k: jnp.ones(2, k.dtype), lambda k: lax.add(k, k), lambda k: lax.sin(k),
+    lambda k: lax.sort(k[None]), lambda k: jnp.linalg.norm(k[None]), jnp.ones_like,
+    lambda k: lax.convert_element_type(k, "int32"), lambda k: jnp.promote_types(k.dtype, "int32"),
     lambda k: ft.grad(lambda x: 1.0)(k), lambda k: k == 1, lambda k: random.key(k)])
 def test_keys_are_no_numbers(use: Function) -> None:
     for call in (use, ft.jit(use)):
@@ -172,7 +172,7 @@ PROGRAMS: dict[str, Function] = {
     "draw": draw,
     "jit": ft.jit(draw),
     "checkpoint": ft.checkpoint(draw),
-    "split": lambda k: fnp.concatenate([draw(x) for x in random.split(k)]),
+    "split": lambda k: jnp.concatenate([draw(x) for x in random.split(k)]),
     "fold": lambda k: draw(random.fold_in(k, 7)),
     "carry": lambda k: loop(k)[1],
     "last": lambda k: draw(loop(k)[0]),
@@ -184,10 +184,10 @@ PROGRAMS: dict[str, Function] = {
     "while": lambda k: draw(lax.while_loop(lambda s: draw(s)[0] < 0.5,
                                            lambda s: random.split(s)[0], k)),
     "fori": lambda k: draw(lax.fori_loop(0, 3, lambda i, s: random.fold_in(s, i), k)),
-    "select": lambda k: draw(fnp.where(draw(k)[0] > 0, k, random.split(k)[1])),
+    "select": lambda k: draw(jnp.where(draw(k)[0] > 0, k, random.split(k)[1])),
     "data": lambda k: draw(random.wrap_key_data(random.key_data(k) + np.uint32(1))),
     "map": lambda k: lax.map(draw, random.split(k, 3)),
-    "closure": lambda k: ft.vmap(lambda x: draw(k) * x)(fnp.arange(2.0)),
+    "closure": lambda k: ft.vmap(lambda x: draw(k) * x)(jnp.arange(2.0)),
     "dynamic": lambda k: draw(random.split(k, 5)[lax.convert_element_type(
         random.bits(k) % np.uint32(5), "int32")]),
     "update": lambda k: ft.vmap(draw)(random.split(k, 3).at[random.randint(k, (), 0, 3)].set(k)),
@@ -202,7 +202,7 @@ def test_programs_with_keys(name: str) -> None:
     want = np.stack([np.asarray(program(k)) for k in KEYS])
     for f in (ft.vmap(program), ft.jit(ft.vmap(program)), ft.vmap(ft.jit(program)),
               lambda ks: lax.map(program, ks), ft.jit(lambda ks: lax.map(program, ks)),
-              lambda ks: fnp.stack([ft.jit(program)(k) for k in ks]),
+              lambda ks: jnp.stack([ft.jit(program)(k) for k in ks]),
               ft.vmap(ft.checkpoint(program))):
         np.testing.assert_allclose(np.asarray(f(KEYS)), want, rtol=2e-6)
 
@@ -211,11 +211,11 @@ def test_programs_with_keys(name: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_backends_agree(backend: str) -> None:
     def program(keys: Any, index: Any) -> Any:
-        moved = fnp.where(index > 1, keys[index], fnp.roll(keys, 1)[::-1])
-        pairs = fnp.stack([moved, keys.at[index[0]].set(keys[3])], 1)
+        moved = jnp.where(index > 1, keys[index], jnp.roll(keys, 1)[::-1])
+        pairs = jnp.stack([moved, keys.at[index[0]].set(keys[3])], 1)
         return pairs, random.key_data(pairs.reshape(2, 4)), ft.vmap(random.bits)(keys)
 
-    index = fnp.array([2, 0, 3, 1])
+    index = jnp.array([2, 0, 3, 1])
     want = program(KEYS, index)
     with ft.config.use_backend(backend):
         got = ft.jit(program)(KEYS, index)
@@ -232,13 +232,13 @@ def test_types_and_programs_as_text() -> None:
     assert ft.eval_shape(draw, ft.ShapeDtypeStruct((), key.dtype)).shape == (3,)
     printed = str(ft.make_jaxpr(lambda k: random.split(k)[0])(key))
     assert "a:key<fry>[]" in printed and "key<fry>[2]" in printed
-    assert "key<fry>" in ft.explain(lambda k: fnp.stack([k, k]), key).__str__()
+    assert "key<fry>" in ft.explain(lambda k: jnp.stack([k, k]), key).__str__()
 
 
 @EACH_GENERATOR
 def test_derivatives_beside_keys() -> None:
     def loss(w: Any, key: Any) -> Any:
-        return fnp.sum(w * draw(key)), key
+        return jnp.sum(w * draw(key)), key
 
     key = random.key(2)
     grads, back = ft.grad(loss, has_aux=True)(2.0, key)

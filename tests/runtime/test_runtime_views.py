@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import _runtime as rt
 
 
@@ -15,7 +15,7 @@ def test_sums_are_those_of_float64(shape, dtype):
     exact = x.astype(np.longdouble)
     bound = 16 * np.finfo(dtype).eps * np.sqrt(x.size)
     for axes in {tuple(range(x.ndim)), (x.ndim - 1,), (0,)}:
-        got = rt.sum_over(fnp.asarray(x), axes)
+        got = rt.sum_over(jnp.asarray(x), axes)
         assert got.dtype == dtype
         np.testing.assert_allclose(np.asarray(got), exact.sum(axes).astype(dtype), atol=bound,
                                    rtol=1e-5 if dtype == np.float32 else 1e-12)
@@ -25,11 +25,11 @@ def test_sums_are_those_of_float64(shape, dtype):
 def test_sums_of_special_values(special):
     x = np.ones(5000, np.float32)
     x[4321] = special
-    np.testing.assert_array_equal(np.asarray(rt.sum_over(fnp.asarray(x), (0,))), special)
+    np.testing.assert_array_equal(np.asarray(rt.sum_over(jnp.asarray(x), (0,))), special)
 
 
 def test_views_are_numpys_and_share_memory():
-    x = fnp.asarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    x = jnp.asarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
     moved = rt.transpose_view(x, (2, 0, 1))
     np.testing.assert_array_equal(moved, np.asarray(x).transpose(2, 0, 1))
     flat = rt.reshape_view(x, (6, 4))

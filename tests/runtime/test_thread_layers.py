@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 
 X = np.random.default_rng(0).standard_normal((300, 700)).astype("f")
@@ -17,9 +17,9 @@ X = np.random.default_rng(0).standard_normal((300, 700)).astype("f")
 @ft.jit
 def program(x):
     """A product, rows, columns, a sort, a sum of all, and loops."""
-    rows = fnp.exp(x - x.max(1, keepdims=True))
-    steps = ft.lax.fori_loop(0, 5, lambda i, y: fnp.sin(y) * 0.9 + i, x)
-    return x @ x.T, rows / rows.sum(1, keepdims=True), x.sum(0), fnp.sort(x), steps.sum(), x.std()
+    rows = jnp.exp(x - x.max(1, keepdims=True))
+    steps = ft.lax.fori_loop(0, 5, lambda i, y: jnp.sin(y) * 0.9 + i, x)
+    return x @ x.T, rows / rows.sum(1, keepdims=True), x.sum(0), jnp.sort(x), steps.sum(), x.std()
 
 
 def values():

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.scipy import linalg
 from tests.linalg.matrices import matrix, positive, square
@@ -89,7 +89,7 @@ def test_schur_of_hard_matrices(a):
 
 
 def test_what_has_no_form_is_nan():
-    x = fnp.asarray([[1.0, np.nan], [0.0, 1.0]])
+    x = jnp.asarray([[1.0, np.nan], [0.0, 1.0]])
     for out in (linalg.schur(x), ft.jit(linalg.schur)(x), ft.vmap(linalg.schur)(x[None])):
         assert np.isnan(out[0]).all()
 
@@ -100,7 +100,7 @@ def test_tridiagonal_form(lower, dtype):
     x = cast(matrix(7, 7, complex=True), dtype)
     x = x + x.conj().T
     other = np.tril(x) if lower else np.triu(x)  # the other triangle is not read
-    _, d, e, taus = map(np.asarray, lax.linalg.tridiagonal(fnp.asarray(other), lower=lower))
+    _, d, e, taus = map(np.asarray, lax.linalg.tridiagonal(jnp.asarray(other), lower=lower))
     assert d.dtype == e.dtype == x.real.dtype and taus.dtype == x.dtype
     whole = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
     close(np.linalg.eigvalsh(whole), np.linalg.eigvalsh(x), dtype)
@@ -108,7 +108,7 @@ def test_tridiagonal_form(lower, dtype):
     packed, ed, ee, etaus, _ = function(x, lower=int(lower))
     for got, expected in ((d, ed), (e, ee), (taus, etaus)):
         close(got, expected, dtype, 20)
-    mine = np.asarray(lax.linalg.tridiagonal(fnp.asarray(x), lower=lower)[0])
+    mine = np.asarray(lax.linalg.tridiagonal(jnp.asarray(x), lower=lower)[0])
     part = np.tril if lower else np.triu
     close(part(mine), part(packed), dtype, 20)
 
@@ -130,7 +130,7 @@ def test_functions_of_matrices(n, dtype):
         close(linalg.expm(linalg.logm(a)), a, dtype, 50)
     beside("fractional_matrix_power", dtype, p, 2.3, factor=10)
     beside("fractional_matrix_power", dtype, p, -0.5, factor=10)
-    close(linalg.funm(a, fnp.exp), linalg.expm(a), dtype, 1e3)
+    close(linalg.funm(a, jnp.exp), linalg.expm(a), dtype, 1e3)
 
 
 @pytest.mark.parametrize("a", [np.zeros((3, 3)), np.eye(3), np.diag([1.0, 1, 2]), 1e8 * positive(),
@@ -141,7 +141,7 @@ def test_roots_and_logarithms_of_special_matrices(a):
         close(linalg.expm(linalg.logm(a)), a, "f8", 50)
     log, error = linalg.logm(np.eye(2), disp=False)
     assert not np.asarray(log).any() and float(error) < 1e-15
-    assert float(linalg.funm(np.diag([1.0, 2.0]), fnp.exp, disp=False)[1]) < 1e-14
+    assert float(linalg.funm(np.diag([1.0, 2.0]), jnp.exp, disp=False)[1]) < 1e-14
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -210,7 +210,7 @@ def test_decompositions(shape, dtype):
     for side in ("left", "right"):
         beside("polar", dtype, a, side, factor=10)
     if shape[0] >= shape[1]:
-        u, h, steps, converged = lax.linalg.qdwh(fnp.asarray(a))
+        u, h, steps, converged = lax.linalg.qdwh(jnp.asarray(a))
         assert bool(converged) and int(steps) <= 8
         for got, expected in zip((u, h), scipy.linalg.polar(a), strict=True):
             close(got, expected, dtype, 10)
@@ -235,13 +235,13 @@ def test_reflectors(dtype):
     for shape in ((6, 4), (4, 6), (5, 5), (1, 1)):
         x = cast(matrix(*shape, complex=True), dtype)
         (packed, taus), r = scipy.linalg.qr(x, mode="raw")
-        mine, mine_taus = map(np.asarray, fnp.linalg.qr(fnp.asarray(x), mode="raw"))
+        mine, mine_taus = map(np.asarray, jnp.linalg.qr(jnp.asarray(x), mode="raw"))
         close(mine.T, packed, dtype, 10)
         close(mine_taus, taus, dtype, 10)
         m, k = shape[0], min(shape)
-        q = np.asarray(lax.linalg.householder_product(fnp.asarray(packed[:, :k]), taus))
+        q = np.asarray(lax.linalg.householder_product(jnp.asarray(packed[:, :k]), taus))
         close(q @ r[:k], x, dtype)
-        whole = np.asarray(lax.linalg.ormqr(fnp.asarray(packed), taus, np.eye(m, dtype=dtype)))
+        whole = np.asarray(lax.linalg.ormqr(jnp.asarray(packed), taus, np.eye(m, dtype=dtype)))
         close(whole[:, :k], q, dtype)
         c = cast(matrix(m, 3, complex=True, seed=1), dtype)
         for transpose, operator in ((False, whole), (True, whole.conj().T)):
@@ -295,7 +295,7 @@ def test_general_eigenvalues(complex):
 @pytest.mark.parametrize("complex", [False, True])
 def test_updates(complex):
     r, w = np.triu(matrix(2, 5, 5, complex=complex)), matrix(2, 5, seed=1, complex=complex)
-    s = np.asarray(lax.linalg.cholesky_update(fnp.asarray(r), fnp.asarray(w)))
+    s = np.asarray(lax.linalg.cholesky_update(jnp.asarray(r), jnp.asarray(w)))
     outer = w[..., :, None] * w.conj()[..., None, :]
     close(s.conj().mT @ s, r.conj().mT @ r + outer, "f8")
     assert not np.tril(s, -1).any()
@@ -338,7 +338,7 @@ def test_families(name):
 FUNCTIONS = {
     "schur": linalg.schur, "hessenberg": linalg.hessenberg, "expm": linalg.expm,
     "sqrtm": linalg.sqrtm, "logm": linalg.logm, "signm": linalg.signm, "polar": linalg.polar,
-    "funm": lambda x: linalg.funm(x, fnp.exp), "rsf2csf": lambda x: linalg.rsf2csf(x, x),
+    "funm": lambda x: linalg.funm(x, jnp.exp), "rsf2csf": lambda x: linalg.rsf2csf(x, x),
     "sylvester": lambda x: linalg.solve_sylvester(x, x, x), "eig": linalg.eig,
     "lyapunov": lambda x: linalg.solve_discrete_lyapunov(x / 20, x),
     "qr_multiply": lambda x: linalg.qr_multiply(x, x, pivoting=True),
@@ -349,7 +349,7 @@ FUNCTIONS = {
     "cholesky_update": lambda x: lax.linalg.cholesky_update(x, x[..., 0]),
     "cholesky_banded": lambda x: linalg.cholesky_banded(x * x / 30 + np.eye(4)[:, :1] * 9
                                                         if x.size else x, lower=True),
-    "raw": lambda x: fnp.linalg.qr(x, mode="raw"),
+    "raw": lambda x: jnp.linalg.qr(x, mode="raw"),
 }
 
 
@@ -359,9 +359,9 @@ def test_stacks_strides_and_compiled_programs(name):
     """Stacks, vmap and jit are loops; memory that is not contiguous and empty matrices are fine."""
     f = FUNCTIONS[name]
     x = np.asarray(square(3, n=4))
-    loop = [ft.tree.leaves(f(fnp.asarray(a))) for a in x]
+    loop = [ft.tree.leaves(f(jnp.asarray(a))) for a in x]
     strided = np.asfortranarray(np.repeat(x, 2, 1))[:, ::2]
-    for outs in (f(fnp.asarray(strided)), ft.vmap(f)(fnp.asarray(x)), ft.jit(f)(x),
+    for outs in (f(jnp.asarray(strided)), ft.vmap(f)(jnp.asarray(x)), ft.jit(f)(x),
                  ft.jit(ft.vmap(f))(x)):
         for k, out in enumerate(ft.tree.leaves(outs)):
             close(out, np.stack([np.asarray(one[k]) for one in loop]), "f8", 5)

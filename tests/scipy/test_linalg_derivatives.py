@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import NotDifferentiableError
 from functrans.scipy import linalg
@@ -25,7 +25,7 @@ FUNCTIONS = {
     "cosm": (linalg.cosm, matrix(2, 2)),
     "tanhm": (linalg.tanhm, matrix(2, 2)),
     "power": (lambda x: linalg.fractional_matrix_power(x, 1.3), positive(n=2)),
-    "funm": (lambda x: linalg.funm(x, fnp.sin), matrix(3, 3)),
+    "funm": (lambda x: linalg.funm(x, jnp.sin), matrix(3, 3)),
     "sylvester": (linalg.solve_sylvester, square(n=3), square(n=2, seed=1), matrix(3, 2, seed=2)),
     "sylvester complex": (linalg.solve_sylvester, square(n=2, complex=True),
                           square(n=2, seed=1, complex=True), matrix(2, 2, seed=2, complex=True)),
@@ -38,8 +38,8 @@ FUNCTIONS = {
     "qdwh": (lambda x: lax.linalg.qdwh(x)[:2], matrix(3, 2)),
     "eigh_tridiagonal": (lambda d, e: linalg.eigh_tridiagonal(d, e, eigvals_only=True), matrix(4),
                          matrix(3, seed=1)),
-    "eigenvectors": (lambda x: fnp.abs(linalg.eig(x, left=True)[1]) ** 2, matrix(3, 3)),
-    "eigenvalues": (lambda a, b: fnp.sum(linalg.eigvals(a, b) ** 3), matrix(3, 3),
+    "eigenvectors": (lambda x: jnp.abs(linalg.eig(x, left=True)[1]) ** 2, matrix(3, 3)),
+    "eigenvalues": (lambda a, b: jnp.sum(linalg.eigvals(a, b) ** 3), matrix(3, 3),
                     square(n=3, seed=1)),
     "solve_banded": (lambda ab, b: linalg.solve_banded((1, 2), ab, b),
                      matrix(4, 5) + np.array([[0], [0], [4], [0]]), matrix(5, 2, seed=1)),
@@ -84,7 +84,7 @@ def test_compiled_gradients_of_stacks(name):
 
     def gradient(*xs):
         def total(*ys):
-            return sum(fnp.sum(fnp.abs(o) ** 2) for o in ft.tree.leaves(fun(*ys))
+            return sum(jnp.sum(jnp.abs(o) ** 2) for o in ft.tree.leaves(fun(*ys))
                        if o.dtype.kind in "fc")
 
         return ft.grad(total, tuple(range(len(xs))))(*xs)
@@ -100,7 +100,7 @@ def test_complex_schur_form():
     """Of what does not depend on the phases of the vectors."""
     def invariant(a):
         t, z = linalg.schur(a, "complex")
-        return fnp.diag(t), fnp.abs(t) ** 2, fnp.abs(z) ** 2
+        return jnp.diag(t), jnp.abs(t) ** 2, jnp.abs(z) ** 2
 
     for a in (matrix(4, 4), matrix(3, 3, complex=True)):
         check_grads(invariant, (a,), order=1, atol=1e-5, rtol=1e-5)
@@ -114,7 +114,7 @@ def test_complex_schur_form():
 @pytest.mark.parametrize("function, fix", [
     (linalg.schur, "complex"), (lambda a: linalg.hessenberg(a), "stop_gradient"),
     (lambda a: lax.linalg.tridiagonal(a)[1], "eigh"),
-    (lambda a: fnp.linalg.qr(a, mode="raw")[1], "qr")])
+    (lambda a: jnp.linalg.qr(a, mode="raw")[1], "qr")])
 def test_what_has_no_derivative_says_so(function, fix):
     for transform in (ft.jacfwd, ft.jacrev):
         with pytest.raises(NotDifferentiableError, match=fix):
@@ -122,19 +122,19 @@ def test_what_has_no_derivative_says_so(function, fix):
 
 
 def test_singular_tridiagonal_systems_are_perturbed():
-    off = fnp.ones(4)
-    d = fnp.asarray([1.0, 1.0, 0.0, 1.0])
+    off = jnp.ones(4)
+    d = jnp.asarray([1.0, 1.0, 0.0, 1.0])
     whole = np.diag(d) + np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
     assert abs(np.linalg.det(whole - np.linalg.eigvalsh(whole)[0] * np.eye(4))) < 1e-10
     shifted = d - np.linalg.eigvalsh(whole)[0]
-    x = np.asarray(lax.linalg.tridiagonal_solve(*(fnp.asarray(v, "f8") for v in (
+    x = np.asarray(lax.linalg.tridiagonal_solve(*(jnp.asarray(v, "f8") for v in (
         off, shifted, off, np.ones((4, 1)))), perturb_singular=True))
     vector = np.linalg.eigh(whole)[1][:, 0]
     assert_close(np.abs(x[:, 0] @ vector) / np.linalg.norm(x), 1.0, 1e-6)
-    zero = fnp.zeros(3)
-    assert np.isfinite(lax.linalg.tridiagonal_solve(zero, zero, zero, fnp.ones((3, 1)),
+    zero = jnp.zeros(3)
+    assert np.isfinite(lax.linalg.tridiagonal_solve(zero, zero, zero, jnp.ones((3, 1)),
                                                     perturb_singular=True)).all()
-    assert not np.isfinite(lax.linalg.tridiagonal_solve(zero, zero, zero, fnp.ones((3, 1)))).any()
+    assert not np.isfinite(lax.linalg.tridiagonal_solve(zero, zero, zero, jnp.ones((3, 1)))).any()
 
 
 @pytest.mark.parametrize("call, text", [
@@ -142,7 +142,7 @@ def test_singular_tridiagonal_systems_are_perturbed():
     (lambda a: linalg.solve_sylvester(a, a, a[:1]), "rows of a"),
     (lambda a: linalg.solve_sylvester(a, a, a, method="kron"), "method"),
     (lambda a: linalg.solve_banded((1, 2), a, a), "l \\+ u \\+ 1"),
-    (lambda a: linalg.solve_banded((1, 0), a, fnp.ones(3)), "n rows"),
+    (lambda a: linalg.solve_banded((1, 0), a, jnp.ones(3)), "n rows"),
     (lambda a: linalg.eigh_tridiagonal(a[0], a[0]), "n - 1"),
     (lambda a: linalg.eigh_tridiagonal(a[0], a[0, :1], select="v"), "select"),
     (lambda a: linalg.polar(a, method="newton"), "method"),
@@ -151,12 +151,12 @@ def test_singular_tridiagonal_systems_are_perturbed():
     (lambda a: linalg.hilbert(-1), "at least 0"),
     (lambda a: linalg.pascal(3, "odd"), "kind"),
     (lambda a: linalg.leslie(a[0], a[0]), "n - 1"),
-    (lambda a: linalg.companion(fnp.ones(1)), "two coefficients"),
-    (lambda a: linalg.funm(a, fnp.sum), "func"),
+    (lambda a: linalg.companion(jnp.ones(1)), "two coefficients"),
+    (lambda a: linalg.funm(a, jnp.sum), "func"),
     (lambda a: linalg.khatri_rao(a, a[:, :1]), "columns"),
-    (lambda a: lax.linalg.ormqr(a, a[0], fnp.ones((3, 1))), "rows"),
-    (lambda a: lax.linalg.householder_product(a, fnp.ones(3)), "at most as many"),
-    (lambda a: lax.linalg.cholesky_update(a, fnp.ones(3)), "n, n"),
+    (lambda a: lax.linalg.ormqr(a, a[0], jnp.ones((3, 1))), "rows"),
+    (lambda a: lax.linalg.householder_product(a, jnp.ones(3)), "at most as many"),
+    (lambda a: lax.linalg.cholesky_update(a, jnp.ones(3)), "n, n"),
     (lambda a: lax.linalg.qdwh(a[:1]), "as many rows"),
     (lambda a: lax.linalg.schur(a, sort_eig_vals=True), "sort"),
     (lambda a: lax.linalg.svd(a, algorithm="qr"), "SvdAlgorithm"),
@@ -165,4 +165,4 @@ def test_singular_tridiagonal_systems_are_perturbed():
 ])
 def test_errors(call, text):
     with pytest.raises((ValueError, TypeError), match=text):
-        call(fnp.eye(2, dtype="float64"))
+        call(jnp.eye(2, dtype="float64"))

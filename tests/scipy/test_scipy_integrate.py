@@ -5,7 +5,7 @@ import pytest
 import scipy.integrate
 
 import functrans as ft
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.experimental.ode import odeint
 from functrans.scipy import integrate
@@ -48,35 +48,35 @@ INTEGRALS = {
 @pytest.mark.parametrize("name", INTEGRALS)
 def test_quad(name):
     f, a, b = INTEGRALS[name]
-    value, error = integrate.quad(lambda x: f(x, fnp), F(a), F(b))
+    value, error = integrate.quad(lambda x: f(x, jnp), F(a), F(b))
     exact, _ = scipy.integrate.quad(lambda x: f(x, np), a, b)
     assert abs(float(value) - exact) < 1e-8 and float(error) < 1e-7
 
 
 def test_derivatives_of_integrals():
     def f(x, k):
-        return fnp.exp(-k * x) * fnp.cos(x)
+        return jnp.exp(-k * x) * jnp.cos(x)
 
     args = F(0.2), F(1.5), F(0.7)
     check_grads(lambda a, b, k: integrate.quad(f, a, b, (k,))[0], args, 2)
     check_grads(lambda a, k: integrate.quad(f, a, np.inf, (k,))[0], (args[0], args[2]), 1)
-    many = ft.jit(ft.vmap(lambda k: integrate.quad(lambda x: fnp.cos(k * x), F(0), F(2))[0]))
+    many = ft.jit(ft.vmap(lambda k: integrate.quad(lambda x: jnp.cos(k * x), F(0), F(2))[0]))
     k = np.array([1.0, 30.0])
     same(many(k), np.sin(2 * k) / k)
 
 
 def test_quad_of_halves_and_points():
-    value, error = integrate.quad(lambda x: fnp.exp(-x), 0.0, 1.0)
+    value, error = integrate.quad(lambda x: jnp.exp(-x), 0.0, 1.0)
     assert value.dtype == np.float32 and abs(float(value) - (1 - np.exp(-1))) < 1e-6
-    value, error = integrate.quad(lambda x: fnp.abs(x - 0.3), F(0), F(1), points=[0.3])
+    value, error = integrate.quad(lambda x: jnp.abs(x - 0.3), F(0), F(1), points=[0.3])
     assert abs(float(value) - 0.29) < 1e-15 and float(error) < 1e-13
     with pytest.raises(ShapeError, match="one real number"):
-        integrate.quad(lambda x: fnp.stack([x, x]), 0.0, 1.0)
-    same(integrate.fixed_quad(fnp.sin, F(0), F(1), n=4)[0],
+        integrate.quad(lambda x: jnp.stack([x, x]), 0.0, 1.0)
+    same(integrate.fixed_quad(jnp.sin, F(0), F(1), n=4)[0],
          scipy.integrate.fixed_quad(np.sin, 0, 1, n=4)[0])
 
 
-def prey(t, y, a=1.5, m=fnp):
+def prey(t, y, a=1.5, m=jnp):
     return m.stack([a * y[0] - y[0] * y[1], -3 * y[1] + y[0] * y[1]])
 
 
@@ -107,7 +107,7 @@ def test_solve_ivp_backwards_and_stiff():
     theirs = scipy.integrate.solve_ivp(lambda t, y: prey(t, y, m=np), (5, 0), FIRST, **options)
     same(found.y, theirs.y)
 
-    def oscillator(t, y, m=fnp):
+    def oscillator(t, y, m=jnp):
         return m.stack([y[1], 1000 * (1 - y[0] ** 2) * y[1] - y[0]])
 
     found = integrate.solve_ivp(oscillator, (0.0, 900.0), np.array([2.0, 0.0]), "Radau",
@@ -137,7 +137,7 @@ def test_solve_ivp_says_where_it_did_not_arrive():
 
 
 def pendulum(y, t, a):
-    return {"p": y["q"], "q": -a * fnp.sin(y["p"]) * fnp.exp(-0.1 * t)}
+    return {"p": y["q"], "q": -a * jnp.sin(y["p"]) * jnp.exp(-0.1 * t)}
 
 
 def test_odeint():
@@ -148,7 +148,7 @@ def test_odeint():
         lambda t, y: np.concatenate([y[2:], -2 * np.sin(y[:2]) * np.exp(-0.1 * t)]), (0, 2),
         [1.0, 0.5, 0.3, -0.2], "DOP853", t, rtol=1e-12, atol=1e-12)
     same(found["p"].T, exact.y[:2], atol=1e-7)
-    check_grads(lambda y, t, a: odeint(lambda y, t: -a * y + fnp.sin(t), y, t),
+    check_grads(lambda y, t, a: odeint(lambda y, t: -a * y + jnp.sin(t), y, t),
                 (np.array([1.0, 2.0]), t, np.array(0.7)), 1, modes=("rev",), atol=1e-5, rtol=1e-5)
     slope = ft.grad(lambda a: odeint(lambda y, t, n: -a * y * n, np.ones(1), t, 3)[-1, 0])
     same(slope(F(0.4)), -6 * np.exp(-2.4), rtol=1e-6)

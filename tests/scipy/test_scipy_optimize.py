@@ -5,7 +5,7 @@ import pytest
 import scipy.optimize
 
 import functrans as ft
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.scipy import optimize
 from functrans.test_util import check_grads
@@ -88,7 +88,7 @@ def test_minimize_refuses():
         optimize.minimize(bowl, START, [1.0], method="BFGS")
 
 
-def quartic(x, m=fnp):
+def quartic(x, m=jnp):
     return (x - 1.7) ** 4 + m.cos(x)
 
 
@@ -103,7 +103,7 @@ def test_minimize_scalar(method):
     assert found.success and found.nfev < theirs.nfev + 10
 
     def lowest(a):
-        best = optimize.minimize_scalar(lambda x: (x - a) ** 4 + fnp.cos(x), method=method,
+        best = optimize.minimize_scalar(lambda x: (x - a) ** 4 + jnp.cos(x), method=method,
                                         **options)
         return best.x, best.fun
 
@@ -149,7 +149,7 @@ def test_a_bracket_without_a_root():
     assert np.isnan(optimize.newton(lambda x: x * x + 1, 0.3))
 
 
-def system(x, a, m=fnp):
+def system(x, a, m=jnp):
     return m.stack([x[0] + 0.5 * (x[0] - x[1]) ** 3 - a, 0.5 * (x[1] - x[0]) ** 3 + x[1]])
 
 
@@ -168,9 +168,9 @@ def test_root(method):
 
 def test_fixed_points():
     for method in ("del2", "iteration"):
-        found = optimize.fixed_point(fnp.cos, np.float64(1), method=method)
+        found = optimize.fixed_point(jnp.cos, np.float64(1), method=method)
         same(found, scipy.optimize.fixed_point(np.cos, 1.0), atol=1e-7)
-    check_grads(lambda a: optimize.fixed_point(lambda x: fnp.cos(a * x), np.float64(1)),
+    check_grads(lambda a: optimize.fixed_point(lambda x: jnp.cos(a * x), np.float64(1)),
                 (np.array(0.9),), 2)
     assert np.isnan(optimize.fixed_point(lambda x: x + 1, 0.0))
 
@@ -180,7 +180,7 @@ DATA = 2.5 * np.exp(-1.3 * T) + 0.5 + 0.05 * rng.standard_normal(40)
 DATA[5] += 2
 
 
-def decay(t, a, b, c, m=fnp):
+def decay(t, a, b, c, m=jnp):
     return a * m.exp(-b * t) + c
 
 

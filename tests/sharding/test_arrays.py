@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.errors import ArgumentError, AxisNameError, ShapeError, ShardingError
 from functrans.sharding import Mesh, NamedSharding, P, SingleDeviceSharding
 from tests.sharding.meshes import mesh_of
@@ -30,7 +30,7 @@ def test_an_array_in_shards_is_an_array():
     assert len(x.devices()) == 4
     assert x.sharding == NamedSharding(mesh_of(2, 2), P("a", "b"))
     np.testing.assert_array_equal(np.asarray(x), X)
-    assert repr(x) == repr(fnp.asarray(X))
+    assert repr(x) == repr(jnp.asarray(X))
     assert float(x[3, 2]) == X[3, 2]
     assert x.tolist() == X.tolist()
     np.testing.assert_array_equal(np.from_dlpack(x), X)
@@ -49,12 +49,12 @@ def test_shards_have_their_parts():
     halves = on(P("a"))
     assert [s.replica_id for s in halves.addressable_shards] == [0, 1, 0, 1]
     assert on(P()).is_fully_replicated
-    assert fnp.ones(3).sharding == SingleDeviceSharding(ft.devices("cpu")[0])
-    assert fnp.ones(3).addressable_shards[0].data.shape == (3,)
+    assert jnp.ones(3).sharding == SingleDeviceSharding(ft.devices("cpu")[0])
+    assert jnp.ones(3).addressable_shards[0].data.shape == (3,)
 
 
 def test_what_is_contiguous_is_not_copied():
-    x = fnp.asarray(X)
+    x = jnp.asarray(X)
     parts = on(P(("a", "b")), x).addressable_shards
     assert all(np.shares_memory(np.asarray(x), np.asarray(p.data)) for p in parts)
 
@@ -101,7 +101,7 @@ def test_arrays_from_parts():
 def test_operations_follow_their_operands():
     x = on(P("a", "b"))
     assert (x + 1).sharding == x.sharding
-    assert fnp.tanh(x).sharding == x.sharding
+    assert jnp.tanh(x).sharding == x.sharding
     assert x.T.sharding.spec == P("b", "a")
     assert x.sum(0).sharding.spec == P("b")
     assert x.sum().is_fully_replicated
@@ -123,7 +123,7 @@ def test_an_array_on_one_virtual_device():
         x = ft.device_put(X, device)
         assert x.device == device
         assert (x * 2).device == device
-        assert ft.jit(fnp.sin)(x).sharding == SingleDeviceSharding(device)
+        assert ft.jit(jnp.sin)(x).sharding == SingleDeviceSharding(device)
         np.testing.assert_array_equal(x * 2, 2 * X)
         assert ft.device_put(x, "cpu:1").device.id == 1
         assert ft.device_put(x, "cpu").device.id == 0

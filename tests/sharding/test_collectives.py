@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.sharding import P
 from tests.sharding.meshes import mesh_of
 
@@ -42,7 +42,7 @@ COLLECTIVES = {
     "scan": lambda x: lax.scan(lambda c, r: (lax.ppermute(
         c, "a", [(i, (i + 1) % N) for i in range(N)]) + r, lax.psum(c * r, "a")),
         x[0] * 0, x)[1],
-    "cond": lambda x: lax.cond(lax.axis_index("a") > 1, lambda v: fnp.sin(v), lambda v: v * 3, x)
+    "cond": lambda x: lax.cond(lax.axis_index("a") > 1, lambda v: jnp.sin(v), lambda v: v * 3, x)
     + lax.cond(lax.psum(x.sum(), "a") > 0, lambda v: lax.psum(v, "a"), lambda v: v * 2, x),
     "while": lambda x: lax.fori_loop(0, lax.axis_size("a") - 1, lambda i, c: c + lax.ppermute(
         c, "a", [(k, k + 1) for k in range(N - 1)]) * 0.5, x),
@@ -73,8 +73,8 @@ def mixed(f, over):
     weights = operand(N ** 4, seed=3)
 
     def total(x):
-        y = over(f)(fnp.sin(x))
-        return (fnp.tanh(y) * weights[:y.size].reshape(y.shape)).sum()
+        y = over(f)(jnp.sin(x))
+        return (jnp.tanh(y) * weights[:y.size].reshape(y.shape)).sum()
 
     return total
 
@@ -99,7 +99,7 @@ def test_values_and_derivatives_are_those_of_vmap(f, check):
         y, pullback = ft.vjp(devices(f), x)
         ct = operand(*y.shape, seed=2)
         tangent = ft.linearize(devices(f), x)[1](t)
-        assert_close(np.vdot(ct, tangent), np.vdot(pullback(fnp.asarray(ct))[0], t), 1e-3)
+        assert_close(np.vdot(ct, tangent), np.vdot(pullback(jnp.asarray(ct))[0], t), 1e-3)
 
 
 @pytest.mark.one_in(3)
@@ -107,7 +107,7 @@ def test_values_and_derivatives_are_those_of_vmap(f, check):
 def test_second_derivatives_and_vmap(f):
     x, t = operand(N, N, N), operand(N, N, N, seed=1)
     mesh = mesh_of(N)
-    xs = fnp.stack([x, 2 * x])
+    xs = jnp.stack([x, 2 * x])
     with ft.config.use_backend("reference"):
         def lanes(f):
             return ft.vmap(f, axis_name="a")
@@ -135,7 +135,7 @@ DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(dtype):
-    x = fnp.asarray(np.random.default_rng(0).integers(0, 2, (N, 8))).astype(dtype)
+    x = jnp.asarray(np.random.default_rng(0).integers(0, 2, (N, 8))).astype(dtype)
     mesh = mesh_of(N)
     with ft.config.use_backend("reference"):
         total = ft.shard_map(lambda v: lax.psum(v[0], "a"), mesh, P("a"), P())(x)

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax, per_sample
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.sharding import NamedSharding, P
 from tests.sharding.meshes import mesh_of
 
@@ -20,7 +20,7 @@ def collectives(f, *args):
 
 def test_each_collective_is_shown_with_its_reason():
     def loss(w, x):
-        return (fnp.tanh(x @ w) ** 2).mean()
+        return (jnp.tanh(x @ w) ** 2).mean()
 
     explained = ft.explain(ft.grad(loss), struct(P("b"), 32, 16), struct(P("a", "b"), 64, 32))
     assert [(n.name, n.axes, n.nbytes, n.asked_by) for n in explained.report.collectives] == [
@@ -33,11 +33,11 @@ def test_each_collective_is_shown_with_its_reason():
 
 
 def test_values_that_lie_otherwise_are_told():
-    f = ft.jit(lambda x: fnp.sort(x, axis=0))
+    f = ft.jit(lambda x: jnp.sort(x, axis=0))
     (note,) = ft.explain(f, struct(P("a"), 8, 4)).report.collectives
     assert (note.name, note.asked_by) == ("all_gather", "sort")
     assert "divided as PartitionSpec('a') and needed as PartitionSpec()" in note.why
-    first = ft.explain(fnp.linalg.cholesky, struct(P("a"), 8, 8)).report.collectives[0]
+    first = ft.explain(jnp.linalg.cholesky, struct(P("a"), 8, 8)).report.collectives[0]
     assert first.name == "all_to_all"  # for the sum of the matrix and its transpose
 
 
@@ -53,9 +53,9 @@ def test_values_that_lie_otherwise_are_told():
      [P("a")], []),
     (lambda x: x.T.reshape(4, 2, 8), [P("a")], []),
     (lambda x: ft.nn.softmax(x), [P("a")], []),
-    (lambda x: fnp.linalg.cholesky(x[:, :, None, None] * np.eye(2, dtype=np.float32)),
+    (lambda x: jnp.linalg.cholesky(x[:, :, None, None] * np.eye(2, dtype=np.float32)),
      [P("a")], []),
-    (lambda x: fnp.fft.fft(x).real, [P("a")], []),
+    (lambda x: jnp.fft.fft(x).real, [P("a")], []),
     (lambda x: ft.vmap(lambda r: lax.scan(lambda c, e: (c + e, c), 0.0, r)[1])(x), [P("a")], []),
 ])
 def test_what_needs_no_collective_has_none(f, specs, expected):
@@ -65,7 +65,7 @@ def test_what_needs_no_collective_has_none(f, specs, expected):
 
 def test_norms_of_samples_move_no_gradients():
     def loss(params, x, y):
-        return (fnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2
+        return (jnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2
 
     rng = np.random.default_rng(0)
     params = {"w": rng.normal(size=(6, 5)).astype("f"), "v": rng.normal(size=5).astype("f")}

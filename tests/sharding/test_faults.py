@@ -9,7 +9,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.communicator import acting_as
 from functrans.distributed.engines import engine_for
 from functrans.errors import AxisNameError, CollectiveError, ShardingError
@@ -42,7 +42,7 @@ def test_an_error_on_one_device_wakes_the_others():
 def test_a_device_that_does_not_come_is_named():
     def f(x):
         alone = lax.axis_index("a") == 1
-        return lax.while_loop(lambda c: c[1] < fnp.where(alone, 1, 2),
+        return lax.while_loop(lambda c: c[1] < jnp.where(alone, 1, 2),
                               lambda c: (c[0] + ft.lax.psum(c[0], "a"), c[1] + 1), (x, 0))[0]
 
     with pytest.raises(CollectiveError, match="waits for cpu:1"):

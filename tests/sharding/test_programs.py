@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax, nn
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.sharding import NamedSharding, P
 from tests.sharding.meshes import divided, mesh_of
 
@@ -17,28 +17,28 @@ def normal(rng, *shape):
 
 
 STEPS = [
-    lambda rng, x: fnp.tanh(x) * 2 + 1,
+    lambda rng, x: jnp.tanh(x) * 2 + 1,
     lambda rng, x: x - x.mean(-1, keepdims=True),
     lambda rng, x: x @ normal(rng, x.shape[-1], 8) / 3,
     lambda rng, x: x.swapaxes(-1, -2),
     lambda rng, x: nn.softmax(x, axis=-1) + x,
-    lambda rng, x: fnp.concatenate([x, x[..., ::-1]], -1)[..., :8],
+    lambda rng, x: jnp.concatenate([x, x[..., ::-1]], -1)[..., :8],
     lambda rng, x: x.reshape(-1, x.shape[-1] // 2, 2).sum(-1).reshape(x.shape[0], -1),
-    lambda rng, x: fnp.cumsum(x, 0) / 4,
-    lambda rng, x: fnp.sort(x, -1),
+    lambda rng, x: jnp.cumsum(x, 0) / 4,
+    lambda rng, x: jnp.sort(x, -1),
     lambda rng, x: x[rng.integers(0, x.shape[0], x.shape[0])],
-    lambda rng, x: fnp.where(x > 0, x, 0.1 * x),
-    lambda rng, x: fnp.einsum("ij,kj->ik", x, x)[:, :8] / 8,
-    lambda rng, x: lax.scan(lambda c, r: (fnp.sin(c + r), c * r), x[0], x)[1] + x,
-    lambda rng, x: lax.fori_loop(0, 3, lambda i, c: fnp.cos(c) + x, x),
+    lambda rng, x: jnp.where(x > 0, x, 0.1 * x),
+    lambda rng, x: jnp.einsum("ij,kj->ik", x, x)[:, :8] / 8,
+    lambda rng, x: lax.scan(lambda c, r: (jnp.sin(c + r), c * r), x[0], x)[1] + x,
+    lambda rng, x: lax.fori_loop(0, 3, lambda i, c: jnp.cos(c) + x, x),
     lambda rng, x: lax.cond(x.sum() > 0, lambda v: v * 2, lambda v: v - 1, x),
     lambda rng, x: ft.vmap(lambda r: (r - r.max()) / (1 + r.std()))(x),
-    lambda rng, x: fnp.pad(x, ((0, 0), (1, 1)))[:, 1:-1] * x,
+    lambda rng, x: jnp.pad(x, ((0, 0), (1, 1)))[:, 1:-1] * x,
     lambda rng, x: x + ft.random.normal(ft.random.key(3), x.shape),
-    lambda rng, x: ft.checkpoint(lambda v: fnp.exp(fnp.sin(v)))(x),
+    lambda rng, x: ft.checkpoint(lambda v: jnp.exp(jnp.sin(v)))(x),
     lambda rng, x: x.at[0].add(1.0).at[:, 1].multiply(2.0),
-    lambda rng, x: fnp.linalg.solve(x.T @ x + 9 * np.eye(x.shape[1], dtype=np.float32), x.T).T * 9,
-    lambda rng, x: ft.jit(lambda v: fnp.arctan(v) + v.max(0))(x),
+    lambda rng, x: jnp.linalg.solve(x.T @ x + 9 * np.eye(x.shape[1], dtype=np.float32), x.T).T * 9,
+    lambda rng, x: ft.jit(lambda v: jnp.arctan(v) + v.max(0))(x),
 ]
 
 
@@ -58,11 +58,11 @@ def test_divided_programs_are_whole_ones(seed):
     rng = np.random.default_rng(seed)
     mesh = mesh_of(*MESHES[seed % 3])
     f = program(seed)
-    x, w = fnp.asarray(normal(rng, 8, 8)), normal(rng, 4)
+    x, w = jnp.asarray(normal(rng, 8, 8)), normal(rng, 4)
 
     def loss(x, w):
         y = f(x, w)
-        return (y * fnp.cos(y)).mean()
+        return (y * jnp.cos(y)).mean()
 
     with ft.config.use_backend("reference"):
         xs, ws = divided(rng, mesh, x), divided(rng, mesh, w)
@@ -81,7 +81,7 @@ def close(a, b, tolerance=2e-4):
 def test_eager_programs_follow_their_operands():
     rng = np.random.default_rng(0)
     mesh = mesh_of(2, 2)
-    x, w = fnp.asarray(normal(rng, 8, 8)), normal(rng, 4)
+    x, w = jnp.asarray(normal(rng, 8, 8)), normal(rng, 4)
     for seed in range(6):
         f = program(seed)
         close(f(divided(rng, mesh, x), divided(rng, mesh, w)), f(x, w))
@@ -93,7 +93,7 @@ def test_compiled_programs():
     x, w, b = normal(rng, 16, 8), normal(rng, 8, 12), normal(rng, 12)
 
     def loss(w, b, x):
-        return (nn.softmax(fnp.tanh(x @ w + b)) ** 2).sum()
+        return (nn.softmax(jnp.tanh(x @ w + b)) ** 2).sum()
 
     step = ft.jit(lambda w, b, x: ft.tree.map(
         lambda p, g: p - 0.1 * g, (w, b), ft.grad(loss, (0, 1))(w, b, x)))
@@ -121,7 +121,7 @@ def test_shardings_of_jit():
     assert out["t"].sharding == rows
     close(out["t"], 3 * x)
     with ft.set_mesh(mesh):
-        g = ft.jit(lambda x: lax.with_sharding_constraint(fnp.sin(x), P("b", "a")),
+        g = ft.jit(lambda x: lax.with_sharding_constraint(jnp.sin(x), P("b", "a")),
                    in_shardings=P("a"))
         assert g(x).sharding.spec == P("b", "a")
         h = ft.jit(lambda x: lax.with_sharding_constraint(x * 2, P(P.UNCONSTRAINED, "b")))
@@ -145,7 +145,7 @@ def test_shard_map_within_jit_and_within_itself():
     expected = x.reshape(4, 2, 2).sum(1)
     with ft.config.use_backend("reference"):
         part = ft.shard_map(lambda v: lax.psum(v, "b"), mesh, P("a", "b"), P("a"))
-        f = ft.jit(lambda v: part(fnp.sin(v) * 2).sum(0))
+        f = ft.jit(lambda v: part(jnp.sin(v) * 2).sum(0))
         close(f(x), (2 * np.sin(x)).reshape(4, 2, 2).sum((0, 1)))
         assert f(ft.device_put(x, NamedSharding(mesh, P("b")))).is_fully_replicated
         found = ft.shard_map(lambda v: lax.psum(v, "b"), mesh, P("a", "b"), P("a"))(x)
@@ -156,14 +156,14 @@ def test_shard_map_within_jit_and_within_itself():
 def test_partly_manual():
     mesh = mesh_of(2, 2)
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
-    f = ft.shard_map(lambda v: lax.psum(fnp.sin(v) @ v.T, "a"), mesh, P("a"), P(),
+    f = ft.shard_map(lambda v: lax.psum(jnp.sin(v) @ v.T, "a"), mesh, P("a"), P(),
                      axis_names={"a"})
     with ft.config.use_backend("reference"):
         halves = x.reshape(2, 2, 4)
         expected = sum(np.sin(h) @ h.T for h in halves)
         close(f(ft.device_put(x, NamedSharding(mesh, P("b")))), expected)
         close(ft.grad(lambda v: f(v).sum())(x), ft.grad(
-            lambda v: sum((fnp.sin(h) @ h.T).sum() for h in v.reshape(2, 2, 4)))(fnp.asarray(x)))
+            lambda v: sum((jnp.sin(h) @ h.T).sum() for h in v.reshape(2, 2, 4)))(jnp.asarray(x)))
 
 
 def test_gradients_within_add_up_what_devices_share():
@@ -172,7 +172,7 @@ def test_gradients_within_add_up_what_devices_share():
     x, w = normal(rng, 8, 3), normal(rng, 3)
 
     def loss(w, x):
-        return fnp.tanh(x @ w).sum()
+        return jnp.tanh(x @ w).sum()
 
     expected = ft.grad(loss)(w, x)
     with ft.config.use_backend("reference"):
@@ -191,9 +191,9 @@ def test_replicated_results_have_one_cotangent():
     w = np.array([1.0, -2.0], np.float32)
     with ft.config.use_backend("reference"):
         for check in (True, False):
-            f = ft.shard_map(fnp.tanh, mesh, P(), P(), check_vma=check)
+            f = ft.shard_map(jnp.tanh, mesh, P(), P(), check_vma=check)
             close(ft.grad(lambda v, f=f: f(v).sum())(w), 1 - np.tanh(w) ** 2)
-            twice = ft.shard_map(fnp.tanh, mesh, P(), P("a"), check_vma=check)
+            twice = ft.shard_map(jnp.tanh, mesh, P(), P("a"), check_vma=check)
             close(ft.grad(lambda v, f=twice: f(v).sum())(w), 2 * (1 - np.tanh(w) ** 2))
 
 

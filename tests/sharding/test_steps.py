@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.communicator import MeshMember
 from functrans.distributed.local import ThreadsMember
 from functrans.sharding import P
@@ -22,7 +22,7 @@ def everything(x):
     swapped = lax.all_to_all(x, "a", 1, 0, tiled=True).reshape(x.shape)
     looped = lax.fori_loop(0, 3, lambda i, c: lax.ppermute(
         c, "a", [(k, (k + 1) % 4) for k in range(4)]) + x, x)
-    return fnp.stack([total, largest, ring, everyone, swapped, looped])
+    return jnp.stack([total, largest, ring, everyone, swapped, looped])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64"])
@@ -30,7 +30,7 @@ def everything(x):
 def test_every_kind_of_step(engine, dtype, monkeypatch):
     if engine == "python":
         monkeypatch.setattr(ThreadsMember, "step_group", MeshMember.step_group)
-    x = fnp.asarray(np.random.default_rng(0).integers(-3, 4, (4, 2, 8))).astype(dtype)
+    x = jnp.asarray(np.random.default_rng(0).integers(-3, 4, (4, 2, 8))).astype(dtype)
     f = ft.jit(ft.shard_map(lambda v: everything(v[0])[None], mesh_of(4), P("a"), P("a")))
     expected = ft.vmap(everything, axis_name="a")(x)
     for _ in range(2):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.test_util import check_grads
 
@@ -32,7 +32,7 @@ def test_values(x, name, reverse, data):
 @pytest.mark.parametrize("n", [1, 2, 7, 16])
 def test_derivatives(name, reverse, n):
     x = np.random.default_rng(n).standard_normal((2, n))
-    check_grads(lambda a: fnp.sin(getattr(lax, name)(a, axis=1, reverse=reverse)), (x,), 2)
+    check_grads(lambda a: jnp.sin(getattr(lax, name)(a, axis=1, reverse=reverse)), (x,), 2)
 
 
 @pytest.mark.parametrize("zeros", [(2,), (0,), (1, 3), (0, 1, 2, 3, 4)])
@@ -50,7 +50,7 @@ def test_ties_share_the_derivative_as_in_the_reduction():
     x = np.array([1.0, 3.0, 3.0, 2.0, 3.0, 4.0])
     jacobian = np.asarray(ft.jacfwd(lax.cummax)(x))
     for i in range(6):
-        last = ft.grad(lambda a: fnp.max(a[:i + 1]))(x)  # noqa: B023
+        last = ft.grad(lambda a: jnp.max(a[:i + 1]))(x)  # noqa: B023
         np.testing.assert_allclose(jacobian[i], last)
 
 
@@ -65,16 +65,16 @@ def test_cumlogsumexp_neither_overflows_nor_makes_nan():
 
 
 def test_dtypes_and_errors():
-    assert lax.cumsum(fnp.arange(4, dtype="int8")).dtype == np.int8
-    assert lax.cumsum(fnp.ones(300, "bfloat16")).dtype.name == "bfloat16"
-    assert float(lax.cumsum(fnp.ones(600, "float16"))[-1]) == 600
-    assert lax.cummax(fnp.array([False, True, False])).tolist() == [False, True, True]
+    assert lax.cumsum(jnp.arange(4, dtype="int8")).dtype == np.int8
+    assert lax.cumsum(jnp.ones(300, "bfloat16")).dtype.name == "bfloat16"
+    assert float(lax.cumsum(jnp.ones(600, "float16"))[-1]) == 600
+    assert lax.cummax(jnp.array([False, True, False])).tolist() == [False, True, True]
     with pytest.raises(TypeError, match="does not take bool"):
-        lax.cumsum(fnp.array([True]))
+        lax.cumsum(jnp.array([True]))
     with pytest.raises(ValueError, match="no axis 2"):
-        lax.cumsum(fnp.ones(3), axis=2)
+        lax.cumsum(jnp.ones(3), axis=2)
     with pytest.raises(TypeError, match="does not take complex64"):
-        lax.cummax(fnp.ones(3, "complex64"))
+        lax.cummax(jnp.ones(3, "complex64"))
 
 
 def test_vmap_and_jit():
@@ -83,7 +83,7 @@ def test_vmap_and_jit():
         op = getattr(lax, name)
         loop = np.stack([np.asarray(op(x[:, i], axis=0)) for i in range(4)])
         np.testing.assert_allclose(ft.vmap(lambda a: op(a, axis=0), 1)(x), loop)  # noqa: B023
-        mapped = ft.jit(ft.vmap(ft.grad(lambda a: fnp.sum(op(a, axis=0) ** 2)), 1, 1))  # noqa: B023
-        gradient = ft.grad(lambda a: fnp.sum(op(a, axis=0) ** 2))  # noqa: B023
+        mapped = ft.jit(ft.vmap(ft.grad(lambda a: jnp.sum(op(a, axis=0) ** 2)), 1, 1))  # noqa: B023
+        gradient = ft.grad(lambda a: jnp.sum(op(a, axis=0) ** 2))  # noqa: B023
         np.testing.assert_allclose(mapped(x), np.stack([np.asarray(gradient(x[:, i]))
                                                        for i in range(4)], 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import quantize
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.test_util import check_grads
@@ -73,7 +73,7 @@ def test_training_with_quantized_weights():
 
 
 def test_trees_and_programs_take_quantized_arrays():
-    params = {"w": W, "b": fnp.ones(48), "ids": np.arange(4).reshape(2, 2)}
+    params = {"w": W, "b": jnp.ones(48), "ids": np.arange(4).reshape(2, 2)}
     q = quantize.quantize_tree(params)
     assert isinstance(q["w"], quantize.QuantizedArray) and isinstance(q["b"], ft.Array)
     assert q["w"].nbytes == W.size + 4 * 48
@@ -105,7 +105,7 @@ def test_a_vector_times_narrow_weights_reads_them_once(dtype):
     assert compiled.memory_analysis()["temporaries"] < 512 * 512
     w = RNG.integers(-8, 8, (512, 512)).astype(np.float32)
     x = RNG.standard_normal((1, 512)).astype(np.float32)
-    got = ft.jit(f)(x, fnp.asarray(w, dtype))
+    got = ft.jit(f)(x, jnp.asarray(w, dtype))
     np.testing.assert_allclose(got, x @ w, rtol=1e-4, atol=1e-3)
 
 
@@ -114,7 +114,7 @@ def test_a_vector_times_narrow_weights_reads_them_once(dtype):
 def test_products_of_few_rows_convert_weights_as_they_read_them(dtype, rows, width):
     """All bytes, infinities and NaN included, and columns that fill no vector."""
     depth = 140
-    w = RNG.integers(0, 256, (depth, width)).astype(np.uint8).view(fnp.dtype(dtype))
+    w = RNG.integers(0, 256, (depth, width)).astype(np.uint8).view(jnp.dtype(dtype))
     finite = np.isfinite(w.astype(np.float32))
     x = RNG.standard_normal((rows, depth)).astype(np.float32)
     product = ft.jit(lambda x, w: x @ w.astype("float32"))
@@ -125,8 +125,8 @@ def test_products_of_few_rows_convert_weights_as_they_read_them(dtype, rows, wid
         all_bytes = np.isfinite(x[:1] @ w.astype(np.float32))
     np.testing.assert_array_equal(np.isfinite(product(x, w)), np.repeat(all_bytes, rows, 0))
     for half in ("bfloat16", "float16"):
-        some = fnp.asarray(x).astype(half)
-        got = ft.jit(lambda x, w, half=half: fnp.matmul(
+        some = jnp.asarray(x).astype(half)
+        got = ft.jit(lambda x, w, half=half: jnp.matmul(
             x, w.astype(half), preferred_element_type="float32"))(some, clean)
         wanted = np.asarray(some.astype("float32")).astype(np.float64) @ clean.astype(np.float64)
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * abs(wanted).max())

@@ -8,7 +8,7 @@ import pytest
 import safetensors.numpy
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import weights
 from functrans.core.errors import ArgumentError, KeyTypeError, TreeMismatchError
 
@@ -52,7 +52,7 @@ def test_trees(shard_size, tmp_path):
 
 
 def test_arrays_stay_in_the_mapped_file(tmp_path):
-    weights.save(tmp_path / "m", {"w": fnp.ones((64, 64))})
+    weights.save(tmp_path / "m", {"w": jnp.ones((64, 64))})
     w = weights.load(tmp_path / "m")["w"]
     assert not np.asarray(w).flags.owndata and not np.asarray(w).flags.writeable
     np.testing.assert_array_equal(ft.jit(lambda w: w @ w)(w), np.full((64, 64), 64))

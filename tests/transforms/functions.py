@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.transforms.tangents import SymbolicZero
 
@@ -46,24 +46,24 @@ def reverse_only(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @function
 def elementwise(x):
-    return fnp.sin(x) * fnp.exp(-x ** 2) + x ** 3 / (1.0 + x * x) - 2.0 * fnp.tanh(x[::-1])
+    return jnp.sin(x) * jnp.exp(-x ** 2) + x ** 3 / (1.0 + x * x) - 2.0 * jnp.tanh(x[::-1])
 
 
 @function
 def reductions(x):
-    return fnp.stack([x.mean() * x.prod(), fnp.var(x), ft.nn.logsumexp(x), x.max() * x.min(),
-                      fnp.linalg.norm(x)])
+    return jnp.stack([x.mean() * x.prod(), jnp.var(x), ft.nn.logsumexp(x), x.max() * x.min(),
+                      jnp.linalg.norm(x)])
 
 
 @function
 def products(x):
-    hidden = fnp.tanh(WEIGHTS @ x)
-    return fnp.outer(hidden, x) @ WEIGHTS + fnp.einsum("i,ij,j->", x, WEIGHTS, hidden)
+    hidden = jnp.tanh(WEIGHTS @ x)
+    return jnp.outer(hidden, x) @ WEIGHTS + jnp.einsum("i,ij,j->", x, WEIGHTS, hidden)
 
 
 @function
 def convolution(x):
-    image = fnp.outer(x, fnp.sin(x)).reshape(1, 1, 3, 3)
+    image = jnp.outer(x, jnp.sin(x)).reshape(1, 1, 3, 3)
     kernel = (WEIGHTS[:2, :2] * x[0]).reshape(1, 1, 2, 2)
     out = lax.conv_general_dilated(image, kernel, (1, 2), [(1, 0), (0, 1)], rhs_dilation=(1, 1))
     return lax.reduce_window(out[0, 0], 0.0, lax.add, (2, 1), (1, 1), "VALID")
@@ -71,57 +71,57 @@ def convolution(x):
 
 @function
 def indexing(x):
-    grid = fnp.outer(x, x)
-    picked = grid[fnp.array([2, 0, 2]), ::-1] + grid[..., None, 1]
-    changed = x.at[1:].multiply(x[:2]).at[fnp.array([0, 0])].add(x[2]).at[-1].set(x[0] ** 2)
-    return picked.at[0, fnp.array([True, False, True])].add(changed[0]) * changed
+    grid = jnp.outer(x, x)
+    picked = grid[jnp.array([2, 0, 2]), ::-1] + grid[..., None, 1]
+    changed = x.at[1:].multiply(x[:2]).at[jnp.array([0, 0])].add(x[2]).at[-1].set(x[0] ** 2)
+    return picked.at[0, jnp.array([True, False, True])].add(changed[0]) * changed
 
 
 @function
 def dynamic_indexing(x):
-    start = fnp.argmax(x)
-    part = lax.dynamic_slice_in_dim(fnp.concatenate([x, x ** 2]), start, 3)
-    return lax.dynamic_update_slice_in_dim(part, x[:1] * 2.0, start - 1, 0) * fnp.take(
+    start = jnp.argmax(x)
+    part = lax.dynamic_slice_in_dim(jnp.concatenate([x, x ** 2]), start, 3)
+    return lax.dynamic_update_slice_in_dim(part, x[:1] * 2.0, start - 1, 0) * jnp.take(
         x, start + 1, mode="wrap") + x.at[start + 7].get(mode="fill", fill_value=0.5)
 
 
 @function
 def conditional(x):
-    inner = lax.cond(x[0] > x[1], lambda a: fnp.sin(a), lambda a: a ** 2, x)
-    return lax.cond(x.sum() > 0.0, lambda a, b: a * b, lambda a, b: fnp.exp(a) - b, inner, x)
+    inner = lax.cond(x[0] > x[1], lambda a: jnp.sin(a), lambda a: a ** 2, x)
+    return lax.cond(x.sum() > 0.0, lambda a, b: a * b, lambda a, b: jnp.exp(a) - b, inner, x)
 
 
 @function
 def switching(x):
-    return lax.switch(fnp.argmax(x), [lambda a: a * a[0], lambda a: fnp.cos(a) * x,
+    return lax.switch(jnp.argmax(x), [lambda a: a * a[0], lambda a: jnp.cos(a) * x,
                                       lambda a: a[::-1] ** 2], x)
 
 
 @function
 def while_loop(x):
-    return lax.while_loop(lambda s: fnp.sum(s ** 2) < 30.0, lambda s: s * 1.3 + fnp.sin(s) * x, x)
+    return lax.while_loop(lambda s: jnp.sum(s ** 2) < 30.0, lambda s: s * 1.3 + jnp.sin(s) * x, x)
 
 
 @function
 def dynamic_loop(x):
-    return lax.fori_loop(0, 2 + fnp.argmax(x), lambda i, s: fnp.sin(s) * x + i * 0.1, x)
+    return lax.fori_loop(0, 2 + jnp.argmax(x), lambda i, s: jnp.sin(s) * x + i * 0.1, x)
 
 
 @function
 def scanned(x):
     def body(carry, a):
         state, count = carry
-        state = fnp.tanh(WEIGHTS @ state + a * x)
+        state = jnp.tanh(WEIGHTS @ state + a * x)
         return (state, count + 1), (state.sum() * count, None)
 
-    (state, _), (ys, _) = lax.scan(body, (x, 0), fnp.array([0.5, -1.0, 0.3]), reverse=True)
+    (state, _), (ys, _) = lax.scan(body, (x, 0), jnp.array([0.5, -1.0, 0.3]), reverse=True)
     return state + ys
 
 
 @function
 def nested_loops(x):
     def body(carry, a):
-        carry = lax.fori_loop(0, 2, lambda i, s: s * 0.5 + fnp.sin(s) * a, carry)
+        carry = lax.fori_loop(0, 2, lambda i, s: s * 0.5 + jnp.sin(s) * a, carry)
         return lax.cond(a > 0.5, lambda s: s * x, lambda s: s + x ** 2, carry), carry[0]
 
     last, firsts = lax.scan(body, x, x[::-1] + 1.0, unroll=2)
@@ -130,7 +130,7 @@ def nested_loops(x):
 
 @function
 def mapped_and_associative(x):
-    rows = lax.map(lambda a: a * x + fnp.sin(a), x, batch_size=2)
+    rows = lax.map(lambda a: a * x + jnp.sin(a), x, batch_size=2)
     return lax.associative_scan(lambda a, b: a * b + 0.5, rows, axis=1)
 
 
@@ -166,7 +166,7 @@ def with_custom_vjp(x):
         return (ct * n * a ** (n - 1) * s,)
 
     power.defvjp(forward, backward)
-    return power(x, 3) + ft.jit(lambda a: power(a, 2))(fnp.sin(x))
+    return power(x, 3) + ft.jit(lambda a: power(a, 2))(jnp.sin(x))
 
 
 @reverse_only
@@ -186,14 +186,14 @@ def symbolic_zeros(x):
                 None if a is None or ct is None else ct * a, other)
 
     product.defvjp(forward, backward, symbolic_zeros=True)
-    return product(x, fnp.cos(x), x)[0] + product(x, WEIGHTS[0], x * 2.0)[1]
+    return product(x, jnp.cos(x), x)[0] + product(x, WEIGHTS[0], x * 2.0)[1]
 
 
 @function
 def checkpointed(x):
     def layer(h, key):
-        hidden = ft.checkpoint_name(fnp.tanh(WEIGHTS @ h * x), "hidden")
-        return fnp.sin(hidden @ WEIGHTS) + h * key
+        hidden = ft.checkpoint_name(jnp.tanh(WEIGHTS @ h * x), "hidden")
+        return jnp.sin(hidden @ WEIGHTS) + h * key
 
     for i, policy in enumerate(POLICIES.values()):
         x = ft.checkpoint(layer, policy=policy, prevent_cse=i % 2 == 0,
@@ -204,7 +204,7 @@ def checkpointed(x):
 @function
 def checkpointed_loop(x):
     def body(s, a):
-        return ft.checkpoint(lambda s, a: fnp.sin(s * a) + x * s)(s, a), s.sum()
+        return ft.checkpoint(lambda s, a: jnp.sin(s * a) + x * s)(s, a), s.sum()
 
     last, sums = lax.scan(ft.checkpoint(body), x, x)
     return last * sums
@@ -212,7 +212,7 @@ def checkpointed_loop(x):
 
 @function
 def stopped(x):
-    return x ** 2 * (1.0 + lax.stop_gradient(fnp.floor(x))) + ft.stop_gradient(fnp.sign(x))
+    return x ** 2 * (1.0 + lax.stop_gradient(jnp.floor(x))) + ft.stop_gradient(jnp.sign(x))
 
 
 @function
@@ -222,10 +222,10 @@ def collectives(x):
         gathered = lax.all_gather(a, "i")
         shifted = lax.ppermute(b * a, "i", [(0, 1), (1, 2), (2, 0)])
         position = lax.axis_index("i")
-        return total * a + gathered[::-1] @ x + shifted * position + lax.pmean(fnp.sin(a), "i") + \
+        return total * a + gathered[::-1] @ x + shifted * position + lax.pmean(jnp.sin(a), "i") + \
             lax.pmax(a, "i") * lax.pmin(b, "i")
 
-    return ft.vmap(each, axis_name="i")(x, fnp.cos(x))
+    return ft.vmap(each, axis_name="i")(x, jnp.cos(x))
 
 
 def host(order: int, x: Any) -> Any:
@@ -249,15 +249,15 @@ def called_back(x):
 @function
 def sorting(x):
     values, where = lax.top_k(x * x[::-1] + x, 2)
-    return fnp.sort(fnp.sin(2.0 * x)) * fnp.cumsum(x) + fnp.cumprod(x[fnp.argsort(-x)]) + \
+    return jnp.sort(jnp.sin(2.0 * x)) * jnp.cumsum(x) + jnp.cumprod(x[jnp.argsort(-x)]) + \
         values.sum() * x[where[0]] + lax.cummax(x)
 
 
 @function
 def complex_numbers(x):
-    z = lax.complex(x, fnp.cos(x)) * (0.5 + 1j)
-    w = fnp.exp(1j * z) * fnp.conj(z) + fnp.fft.fft(z)
-    return fnp.abs(w) + fnp.real(z * w) - fnp.angle(w + 5.0) + fnp.linalg.norm(w)
+    z = lax.complex(x, jnp.cos(x)) * (0.5 + 1j)
+    w = jnp.exp(1j * z) * jnp.conj(z) + jnp.fft.fft(z)
+    return jnp.abs(w) + jnp.real(z * w) - jnp.angle(w + 5.0) + jnp.linalg.norm(w)
 
 
 @ft.tree_util.register_dataclass
@@ -276,11 +276,11 @@ class Pair(NamedTuple):
 def trees(x):
     def apply(layer, pair, options):
         assert options["nothing"] is None
-        return {"out": Layer(fnp.tanh(layer.weight @ pair.first + layer.bias), None),
+        return {"out": Layer(jnp.tanh(layer.weight @ pair.first + layer.bias), None),
                 "rest": [pair.second * options["scale"], ()]}
 
     layer = Layer(WEIGHTS * x[0], x)
-    pair = Pair(x, fnp.stack([x, x ** 2]))
+    pair = Pair(x, jnp.stack([x, x ** 2]))
     options = {"scale": x[1], "nothing": None}
     mapped = ft.jit(ft.vmap(apply, in_axes=(None, Pair(None, 0), None), out_axes={
         "out": None, "rest": 1}))(layer, pair, options)
@@ -290,9 +290,9 @@ def trees(x):
 
 @function
 def linear_algebra(x):
-    matrix = fnp.outer(x, x) + fnp.diag(2.0 + fnp.sin(x))
-    return fnp.linalg.solve(matrix, x) + fnp.linalg.cholesky(matrix)[2] * fnp.linalg.det(matrix) + \
-        fnp.linalg.eigh(matrix)[0][0]
+    matrix = jnp.outer(x, x) + jnp.diag(2.0 + jnp.sin(x))
+    return jnp.linalg.solve(matrix, x) + jnp.linalg.cholesky(matrix)[2] * jnp.linalg.det(matrix) + \
+        jnp.linalg.eigh(matrix)[0][0]
 
 
 @function
@@ -309,21 +309,21 @@ def jitted(x):
 @function
 def derivatives_inside(x):
     def energy(a):
-        return fnp.sum(fnp.sin(a) * x * a)
+        return jnp.sum(jnp.sin(a) * x * a)
 
     force = ft.grad(energy)(x)
     curvature = ft.hvp(energy, (x,), (force,))
-    _, push = ft.linearize(lambda a: a * fnp.sin(x), x)
+    _, push = ft.linearize(lambda a: a * jnp.sin(x), x)
     (back,) = ft.linear_transpose(push, x)(force)
-    per_sample = ft.vmap(ft.grad(lambda a: fnp.tanh(a * x).sum()))(x)
+    per_sample = ft.vmap(ft.grad(lambda a: jnp.tanh(a * x).sum()))(x)
     converted, values = ft.closure_convert(energy, x)
     return force + curvature * back + per_sample + ft.grad(converted)(x * 0.5, *values)
 
 
 @function
 def attention(x):
-    query = fnp.outer(x, fnp.array([1.0, 0.5])).reshape(1, 3, 1, 2)
-    out = ft.nn.dot_product_attention(query, query * 0.5, fnp.sin(query), is_causal=True)
+    query = jnp.outer(x, jnp.array([1.0, 0.5])).reshape(1, 3, 1, 2)
+    out = ft.nn.dot_product_attention(query, query * 0.5, jnp.sin(query), is_causal=True)
     return out.reshape(3, 2) * ft.nn.softmax(x)[:, None] + ft.nn.gelu(x)[:, None]
 
 

@@ -1,20 +1,20 @@
 """Equations of backward passes have the line of the operation whose derivative they are."""
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.source import own_lines, user_source
 
 
 def model(x):
-    y = fnp.sin(x)
+    y = jnp.sin(x)
     return (y * y).sum()
 
 
 def looped(x):
     def body(c, t):
-        return c * fnp.cos(t), c
+        return c * jnp.cos(t), c
     return lax.scan(body, 1.0, x)[0]
 
 
@@ -26,7 +26,7 @@ def equations(jaxpr):
 
 
 def sources(fun):
-    jaxpr = ft.make_jaxpr(fun)(fnp.ones(3)).jaxpr
+    jaxpr = ft.make_jaxpr(fun)(jnp.ones(3)).jaxpr
     return [(e.primitive.name, e.source) for e in equations(jaxpr) if e.source is not None]
 
 
@@ -66,7 +66,7 @@ def test_the_lines_of_a_rule_of_the_user_are_its_own():
         return (ct * 3,)
 
     twice.defvjp(lambda x: (2 * x, None), backward)
-    found = [s.function for name, s in sources(ft.grad(lambda x: twice(fnp.sin(x)).sum()))
+    found = [s.function for name, s in sources(ft.grad(lambda x: twice(jnp.sin(x)).sum()))
              if name == "mul"]
     assert any(f.endswith("backward") for f in found)
 

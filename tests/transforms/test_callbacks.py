@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import CallbackError, NotDifferentiableError
 
@@ -124,7 +124,7 @@ def test_debug_print(capsys):
 
 def test_callbacks_in_branches_not_taken_are_not_called():
     call, seen = recorder()
-    fun = lambda x: lax.cond(x > 0, lambda a: ft.pure_callback(call, SCALAR, a), fnp.sin, x)
+    fun = lambda x: lax.cond(x > 0, lambda a: ft.pure_callback(call, SCALAR, a), jnp.sin, x)
     for wrap in (lambda f: f, ft.jit):
         wrap(fun)(np.float64(-1.0))
         assert seen == []

@@ -5,7 +5,7 @@ import pytest
 import sympy
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import (
     ArgumentError,
     ConcretizationError,
@@ -16,9 +16,9 @@ from functrans.core.errors import (
 HOLDS = [
     (lambda x, w: x @ w, "B S D, D E -> B S E"),
     (lambda x: (x.sum(0), x.reshape(-1)), "B D -> D, B*D"),
-    (lambda x: fnp.concatenate([x, x[1:]]), "B 3 -> 2*B-1 3"),
+    (lambda x: jnp.concatenate([x, x[1:]]), "B 3 -> 2*B-1 3"),
     (lambda x: x.sum(), "B -> ()"),
-    (lambda q, k: ft.nn.softmax(fnp.einsum("bqd,bkd->bqk", q, k)), "B Q D, B K D -> B Q K"),
+    (lambda q, k: ft.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, k)), "B Q D, B K D -> B Q K"),
     (ft.vmap(ft.grad(lambda x: (x ** 2).sum())), "B D -> B D"),
     (lambda i, t: t[i], "int32[B], V D -> B D"),
 ]
@@ -65,20 +65,20 @@ def test_decisions_on_sizes_have_no_answer():
 @pytest.mark.parametrize("wrong", ["B +", "B/2", "f(B)", "1.5"])
 def test_what_is_no_shape(wrong):
     with pytest.raises(ArgumentError, match="is no size"):
-        ft.check_shapes(fnp.sin, wrong)
+        ft.check_shapes(jnp.sin, wrong)
 
 
 def test_costs_are_formulas():
     B, D = ft.dim("B"), ft.dim("D")
     x, w = ft.ShapeDtypeStruct((B, D), "float32"), ft.ShapeDtypeStruct((D, 8), "float32")
-    compiled = ft.lower(lambda x, w: fnp.tanh(x @ w), x, w, target="cpu").compile()
+    compiled = ft.lower(lambda x, w: jnp.tanh(x @ w), x, w, target="cpu").compile()
     memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
     b, d = B.expr, D.expr
     assert sympy.expand(memory["arguments"].expr - (4 * b * d + 32 * d)) == 0
     assert sympy.expand(memory["outputs"].expr - 32 * b) == 0
     assert sympy.diff(cost["flops"].expr, b, d) == 16
     for n, k in ((5, 3), (64, 32)):
-        exact = ft.lower(lambda x, w: fnp.tanh(x @ w), ft.ShapeDtypeStruct((n, k), "float32"),
+        exact = ft.lower(lambda x, w: jnp.tanh(x @ w), ft.ShapeDtypeStruct((n, k), "float32"),
                          ft.ShapeDtypeStruct((k, 8), "float32"), target="cpu").compile()
         sizes = {"B": n, "D": k}
         assert cost["flops"].substitute(sizes) == exact.cost_analysis()["flops"]

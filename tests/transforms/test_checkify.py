@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import (
     ArgumentError,
     FailedCheckError,
@@ -19,7 +19,7 @@ RUNS = pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"
 
 def several(x):
     checkify.check(x.sum() > 0, "{} must be positive, as {other}", x.sum(), other=3)
-    return fnp.log(x)[fnp.array(5)]
+    return jnp.log(x)[jnp.array(5)]
 
 
 @RUNS
@@ -55,12 +55,12 @@ def test_divisions_by_zero(run):
 
 @RUNS
 @pytest.mark.parametrize(("f", "x", "text"), [
-    (lambda x: ft.lax.fori_loop(0, 5, lambda i, c: fnp.log(c) - 1, x), 3.0, "iteration 2"),
-    (lambda x: ft.lax.while_loop(lambda c: c > -9, lambda c: fnp.sqrt(c) - 2, x), 4.0, "iteration"),
-    (lambda x: ft.lax.cond(x > 0, fnp.log, fnp.sqrt, x), -3.0, "sqrt gave NaN"),
-    (ft.grad(lambda x: fnp.sqrt(x * 0)), 2.0, "the backward pass"),
-    (ft.vmap(fnp.log), X, "1 of 3"),
-    (ft.jit(fnp.log), -1.0, "log gave NaN"),
+    (lambda x: ft.lax.fori_loop(0, 5, lambda i, c: jnp.log(c) - 1, x), 3.0, "iteration 2"),
+    (lambda x: ft.lax.while_loop(lambda c: c > -9, lambda c: jnp.sqrt(c) - 2, x), 4.0, "iteration"),
+    (lambda x: ft.lax.cond(x > 0, jnp.log, jnp.sqrt, x), -3.0, "sqrt gave NaN"),
+    (ft.grad(lambda x: jnp.sqrt(x * 0)), 2.0, "the backward pass"),
+    (ft.vmap(jnp.log), X, "1 of 3"),
+    (ft.jit(jnp.log), -1.0, "log gave NaN"),
 ])
 def test_what_is_inside(run, f, x, text):
     error, _ = run(checkify.checkify(f, checkify.float_checks))(x)
@@ -69,7 +69,7 @@ def test_what_is_inside(run, f, x, text):
 
 @RUNS
 def test_elements_of_vmap_have_errors_of_their_own(run):
-    f = checkify.checkify(lambda x, y: fnp.log(x) * y, checkify.nan_checks)
+    f = checkify.checkify(lambda x, y: jnp.log(x) * y, checkify.nan_checks)
     error, out = run(ft.vmap(f, (0, None)))(X, 2.0)
     assert "a is f64[] -2" in error.get()
     np.testing.assert_allclose(out[::2], 2 * np.log(X[::2]))
@@ -79,7 +79,7 @@ def test_elements_of_vmap_have_errors_of_their_own(run):
 
 def test_errors_are_handed_on():
     def inner(x):
-        error, out = checkify.checkify(fnp.log, checkify.nan_checks)(x)
+        error, out = checkify.checkify(jnp.log, checkify.nan_checks)(x)
         checkify.check_error(error)
         return out
 
@@ -104,13 +104,13 @@ def test_debug_checks_are_for_checkified_functions():
 
 def test_questions_too_early_and_other_kinds():
     def asks(x):
-        error, out = checkify.checkify(fnp.log, checkify.nan_checks)(x)
+        error, out = checkify.checkify(jnp.log, checkify.nan_checks)(x)
         return error.get(), out
 
     with pytest.raises(ArgumentError, match="is traced"):
         ft.jit(asks)(1.0)
     with pytest.raises(ArgumentError, match="errors="):
-        checkify.checkify(fnp.log, "everything")
+        checkify.checkify(jnp.log, "everything")
 
 
 @RUNS
@@ -120,15 +120,15 @@ def test_a_value_may_be_a_tree(run):
         checkify.check(tree["a"].sum() < 9, "too much", tree=tree)
         return tree["a"]
 
-    error, _ = run(checkify.checkify(f))({"a": fnp.array([-1.0]), "b": (2.0,)})
+    error, _ = run(checkify.checkify(f))({"a": jnp.array([-1.0]), "b": (2.0,)})
     assert error.get().startswith("of {'a': Array([-1.]), 'b': (Array(2.0),)} and 3")
-    assert run(checkify.checkify(f))({"a": fnp.array([1.0]), "b": ()})[0].get() is None
+    assert run(checkify.checkify(f))({"a": jnp.array([1.0]), "b": ()})[0].get() is None
 
 
 def test_messages_have_the_words_of_jax():
-    error, _ = checkify.checkify(lambda x, i: x[i], checkify.index_checks)(fnp.ones(2), 10)
+    error, _ = checkify.checkify(lambda x, i: x[i], checkify.index_checks)(jnp.ones(2), 10)
     assert "out-of-bounds" in error.get()
-    error, _ = checkify.checkify(lambda x, y: x / y, checkify.div_checks)(fnp.ones(2), 0)
+    error, _ = checkify.checkify(lambda x, y: x / y, checkify.div_checks)(jnp.ones(2), 0)
     assert "division by zero" in error.get()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import StaticArgumentError
 from tests.transforms.functions import POLICIES
@@ -15,14 +15,14 @@ X = np.linspace(-1.0, 1.0, 4)
 
 def layer(x):
     hidden = ft.checkpoint_name(W @ x, "hidden")
-    return fnp.sin(W @ fnp.cos(fnp.tanh(hidden))) + x
+    return jnp.sin(W @ jnp.cos(jnp.tanh(hidden))) + x
 
 
 def deep(wrap):
     def fun(x):
         for _ in range(3):
             x = wrap(layer)(x)
-        return fnp.sum(x ** 2)
+        return jnp.sum(x ** 2)
     return fun
 
 
@@ -35,7 +35,7 @@ def test_derivatives_do_not_change(policy, prevent_cse):
     np.testing.assert_allclose(kept(X), plain(X))
     for derivative in (ft.grad, ft.hessian, ft.jacfwd, lambda f: ft.jit(ft.grad(f)),
                        lambda f: ft.grad(ft.jit(f)), lambda f: ft.grad(ft.checkpoint(f)),
-                       lambda f: lambda x: ft.vmap(ft.grad(f))(fnp.stack([x, 2 * x]))):
+                       lambda f: lambda x: ft.vmap(ft.grad(f))(jnp.stack([x, 2 * x]))):
         np.testing.assert_allclose(derivative(kept)(X), derivative(plain)(X), rtol=1e-9)
 
 
@@ -95,10 +95,10 @@ def test_static_arguments_keywords_and_trees():
 
 def test_closures_and_integers():
     def fun(x, n):
-        return ft.checkpoint(lambda y: fnp.sin(y * x) + n)(x)
+        return ft.checkpoint(lambda y: jnp.sin(y * x) + n)(x)
 
     expected = 2 * X * np.cos(X ** 2)
-    gradient = ft.grad(lambda x: fun(x, fnp.arange(4)).sum())(X)
+    gradient = ft.grad(lambda x: fun(x, jnp.arange(4)).sum())(X)
     np.testing.assert_allclose(gradient, expected)
     np.testing.assert_allclose(ft.vmap(ft.grad(fun), (0, None))(X, 2), expected)
 
@@ -106,9 +106,9 @@ def test_closures_and_integers():
 def test_static_arguments_are_python_values():
     def f(x, flag, *, power=1, names=()):
         assert isinstance(flag, bool) and isinstance(names, list | tuple)
-        return fnp.sin(x) ** power if flag else x * len(names)
+        return jnp.sin(x) ** power if flag else x * len(names)
 
-    want = float(ft.grad(lambda x: fnp.sin(x) ** 2)(0.3))
+    want = float(ft.grad(lambda x: jnp.sin(x) ** 2)(0.3))
     for made, args, kwargs in (
             (ft.checkpoint(f, static_argnums=1), (0.3, True), {"power": 2.0}),
             (ft.checkpoint(f, static_argnums=(-1,)), (0.3, True), {"power": 2.0}),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import CustomRuleError
 from tests.transforms.functions import FUNCTIONS, REVERSE_ONLY
 
@@ -25,7 +25,7 @@ def total(fun):
     """A scalar function that depends on all outputs, each with another weight."""
     def scalar(x):
         out = fun(x)
-        return fnp.vdot(fnp.cos(fnp.arange(out.size, dtype="float64") + 0.3).reshape(out.shape),
+        return jnp.vdot(jnp.cos(jnp.arange(out.size, dtype="float64") + 0.3).reshape(out.shape),
                         out)
     return scalar
 
@@ -33,12 +33,12 @@ def total(fun):
 def pullback(fun):
     def pulled(x):
         out, pull = ft.vjp(fun, x)
-        return pull(fnp.sin(fnp.arange(out.size, dtype="float64") + 1.0).reshape(out.shape))[0]
+        return pull(jnp.sin(jnp.arange(out.size, dtype="float64") + 1.0).reshape(out.shape))[0]
     return pulled
 
 
 def over_scales(mapped):
-    return lambda x: mapped(fnp.outer(SCALES, x))
+    return lambda x: mapped(jnp.outer(SCALES, x))
 
 
 TRANSFORMS = {
@@ -85,10 +85,10 @@ class Composition:
     @functools.cache  # noqa: B019  a few compositions live in one test
     def at(self, step):
         """The eager value at POINT moved by `step` in DIRECTION."""
-        return np.asarray(self.fun(fnp.array(POINT + step * DIRECTION)))
+        return np.asarray(self.fun(jnp.array(POINT + step * DIRECTION)))
 
     def total_at(self, step):
-        return float(np.asarray(total(lambda x: fnp.asarray(self.at(step)))(None)))
+        return float(np.asarray(total(lambda x: jnp.asarray(self.at(step)))(None)))
 
     def slope(self, values):
         h = 1e-5
@@ -102,7 +102,7 @@ def contract(outer, inner):
     if last in ("jit", "checkpoint"):
         return value, inner.at(0.0)
     if last in ("vmap", "chunks"):
-        rows = [np.asarray(inner.fun(fnp.array(s * POINT))) for s in SCALES]
+        rows = [np.asarray(inner.fun(jnp.array(s * POINT))) for s in SCALES]
         return value, np.stack(rows, 0 if last == "vmap" else -1)
     if last in ("jvp", "linearize"):
         return value, inner.slope(inner.at)

@@ -18,7 +18,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import CustomRuleError
 
 Function = Callable[[Any], Any]
@@ -73,12 +73,12 @@ def jvp_function(k: Any, part: str, way: str) -> Function:
 
     @ft.custom_jvp
     def f(x: Any) -> Any:
-        return scale() * fnp.sin(x) + (seen["primal"]() - seen["primal"]())
+        return scale() * jnp.sin(x) + (seen["primal"]() - seen["primal"]())
 
     @f.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
         (x,), (t,) = primals, tangents
-        return f(x), scale() * fnp.cos(x) * t + (seen["rule"]() - seen["rule"]()) * t
+        return f(x), scale() * jnp.cos(x) * t + (seen["rule"]() - seen["rule"]()) * t
 
     return f
 
@@ -90,13 +90,13 @@ def vjp_function(k: Any, part: str, way: str) -> Function:
 
     @ft.custom_vjp
     def f(x: Any) -> Any:
-        return scale() * fnp.sin(x) + (seen["primal"]() - seen["primal"]())
+        return scale() * jnp.sin(x) + (seen["primal"]() - seen["primal"]())
 
     def fwd(x: Any) -> Any:
         return f(x) + (seen["fwd"]() - seen["fwd"]()), x
 
     def bwd(x: Any, ct: Any) -> Any:
-        return (scale() * fnp.cos(x) * ct + (seen["bwd"]() - seen["bwd"]()) * ct,)
+        return (scale() * jnp.cos(x) * ct + (seen["bwd"]() - seen["bwd"]()) * ct,)
 
     f.defvjp(fwd, bwd)
     return f
@@ -112,7 +112,7 @@ def nested_function(k: Any, part: str, way: str) -> Function:
         return inner(x)
 
     def bwd(x: Any, ct: Any) -> Any:
-        return (ct * outer_scale * fnp.cos(x),)
+        return (ct * outer_scale * jnp.cos(x),)
 
     f.defvjp(lambda x: (inner(x), x), bwd)
     return f
@@ -120,7 +120,7 @@ def nested_function(k: Any, part: str, way: str) -> Function:
 
 def plain_function(k: Any, part: str, way: str) -> Function:
     scale = k if part == "all" else 2.0
-    return lambda x: scale * fnp.sin(x)
+    return lambda x: scale * jnp.sin(x)
 
 
 MAKERS = {"jvp": (jvp_function, ("primal", "rule", "all")),
@@ -136,7 +136,7 @@ def scanned(f: Function) -> Function:
 
 def scanned_inputs(f: Function) -> Function:
     return lambda x: lax.scan(lambda c, y: (c + f(y), None), 0.0 * x,
-                              fnp.stack([x, x + 0.25]))[0]
+                              jnp.stack([x, x + 0.25]))[0]
 
 
 def looped(f: Function) -> Function:
@@ -146,9 +146,9 @@ def looped(f: Function) -> Function:
 
 TRANSFORMS: dict[str, Callable[[Function], Function]] = {
     "jit": ft.jit,
-    "vmap": lambda f: lambda x: fnp.sum(ft.vmap(f)(fnp.stack([x, x + 0.25]))),
-    "vmap_none": lambda f: lambda x: fnp.sum(
-        ft.vmap(lambda y: f(x) * y)(fnp.arange(1.0, 3.0))),
+    "vmap": lambda f: lambda x: jnp.sum(ft.vmap(f)(jnp.stack([x, x + 0.25]))),
+    "vmap_none": lambda f: lambda x: jnp.sum(
+        ft.vmap(lambda y: f(x) * y)(jnp.arange(1.0, 3.0))),
     "grad": ft.grad,
     "jvp": lambda f: lambda x: ft.jvp(f, (x,), (1.0,))[1],
     "vjp": lambda f: lambda x: ft.vjp(f, x)[1](1.0)[0],
@@ -170,7 +170,7 @@ def composed(names: tuple[str, ...], level: int, constant: bool,
             inner = (*values, x)
             if i < len(names):
                 return TRANSFORMS[names[i]](at(i + 1, inner))(x)
-            k = 1.5 + fnp.cos(inner[level])
+            k = 1.5 + jnp.cos(inner[level])
             out = make(k)(0.7 if constant else x)
             return out * x if constant else out
         return fun
@@ -238,7 +238,7 @@ def plainly_doubled(x: Any) -> Any:
     *itertools.product(("grad", "linearize"), ("jit", "scan", "while", "checkpoint", "cond"),
                        ("scan", "jit", "cond"))], ids=".".join)
 def test_rules_that_call_their_function_on_the_tangent(names: tuple[str, ...]) -> None:
-    got, want = (composed(names, 0, False, lambda k, f=f: lambda x: f(fnp.sin(x)) * x)(0.4)
+    got, want = (composed(names, 0, False, lambda k, f=f: lambda x: f(jnp.sin(x)) * x)(0.4)
                  for f in (doubled, plainly_doubled))
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-5)
 
@@ -280,8 +280,8 @@ def test_arguments_that_are_not_differentiated_are_given_by_name() -> None:
     applied.defvjp(lambda x, f, scale: (applied(x, f, scale), x),
                    lambda f, scale, x, ct: (10.0 * scale * ct * ft.grad(f)(x),))
     want = 20.0 * np.cos(0.3)
-    np.testing.assert_allclose(ft.grad(lambda x: applied(x, fnp.sin))(0.3), want, rtol=1e-6)
-    np.testing.assert_allclose(ft.grad(lambda x: applied(x, f=fnp.sin, scale=4.0))(0.3), 2 * want,
+    np.testing.assert_allclose(ft.grad(lambda x: applied(x, jnp.sin))(0.3), want, rtol=1e-6)
+    np.testing.assert_allclose(ft.grad(lambda x: applied(x, f=jnp.sin, scale=4.0))(0.3), 2 * want,
                                rtol=1e-6)
 
     @partial(ft.custom_jvp, nondiff_argnames="f")
@@ -289,7 +289,7 @@ def test_arguments_that_are_not_differentiated_are_given_by_name() -> None:
         return f(x)
 
     forward.defjvp(lambda f, p, t: (f(*p), 10.0 * ft.jvp(f, p, t)[1]))
-    np.testing.assert_allclose(ft.jit(ft.grad(lambda x: forward(x, fnp.sin)))(0.3),
+    np.testing.assert_allclose(ft.jit(ft.grad(lambda x: forward(x, jnp.sin)))(0.3),
                                10.0 * np.cos(0.3), rtol=1e-6)
     with pytest.raises(CustomRuleError, match="'g', which is no parameter"):
         ft.custom_jvp(lambda x, f: x, nondiff_argnames=("g",))
@@ -303,19 +303,19 @@ def test_arguments_that_are_not_differentiated_may_close_over_traced_values() ->
     applied.defvjp(lambda x, f: (applied(x, f), None), lambda f, _, ct: (ct * f(2.0),))
 
     def run(x: Any) -> Any:
-        return applied(x, lambda y: y * fnp.sin(x))
+        return applied(x, lambda y: y * jnp.sin(x))
 
     def plain(x: Any) -> Any:
-        return x * 2.0 * fnp.sin(x)
+        return x * 2.0 * jnp.sin(x)
 
-    xs = fnp.arange(3.0)
+    xs = jnp.arange(3.0)
     for change in (ft.vmap(ft.grad(run)), ft.jit(ft.vmap(ft.grad(run))),
                    lambda xs: lax.map(ft.grad(run), xs)):
         np.testing.assert_allclose(change(xs), ft.vmap(ft.grad(plain))(xs), rtol=1e-6)
 
 
 def test_none_stands_for_the_zeros_of_a_subtree() -> None:
-    p = {"a": 2.0, "b": (3.0, [fnp.ones(2), None]), "c": {"d": 1.0}}
+    p = {"a": 2.0, "b": (3.0, [jnp.ones(2), None]), "c": {"d": 1.0}}
 
     def run(answer: Callable[[Any, Any], Any]) -> Any:
         @ft.custom_vjp

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import CustomRuleError
 from functrans.transforms.tangents import SymbolicZero
@@ -18,18 +18,18 @@ def wrong_sine():
     """sin with 10 cos as derivative: tells whether the rule is used."""
     @ft.custom_jvp
     def sine(x):
-        return fnp.sin(x)
+        return jnp.sin(x)
 
-    sine.defjvps(lambda t, out, x: 10.0 * fnp.cos(x) * t)
+    sine.defjvps(lambda t, out, x: 10.0 * jnp.cos(x) * t)
     return sine
 
 
 def wrong_sine_backward():
     @ft.custom_vjp
     def sine(x):
-        return fnp.sin(x)
+        return jnp.sin(x)
 
-    sine.defvjp(lambda x: (fnp.sin(x), x), lambda x, ct: (10.0 * fnp.cos(x) * ct,))
+    sine.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (10.0 * jnp.cos(x) * ct,))
     return sine
 
 
@@ -55,8 +55,8 @@ def test_the_rule_is_used_in_every_composition(make):
              lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, length=1)[0],
              lambda f: lambda x: lax.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, f(s[1])),
                                                 (0, x))[1],
-             lambda f: lambda x: ft.vmap(f)(fnp.stack([x, x]))[0],
-             lambda f: lambda x: ft.vmap(f, chunk_size=1)(fnp.stack([x, x]))[1]]
+             lambda f: lambda x: ft.vmap(f)(jnp.stack([x, x]))[0],
+             lambda f: lambda x: ft.vmap(f, chunk_size=1)(jnp.stack([x, x]))[1]]
     for wrap in wraps:
         fun = wrap(sine)
         np.testing.assert_allclose(fun(X), np.sin(X))
@@ -86,14 +86,14 @@ def test_the_rule_is_used_by_outer_derivatives_too(outer):
 
 
 BODIES = {
-    "jit": ft.jit(fnp.sin),
-    "checkpoint": ft.checkpoint(fnp.sin),
-    "cond": lambda a: lax.cond(a > 0, fnp.sin, fnp.cos, a),
-    "scan": lambda a: lax.scan(lambda c, _: (fnp.sin(c) * a, None), a, length=3)[0],
+    "jit": ft.jit(jnp.sin),
+    "checkpoint": ft.checkpoint(jnp.sin),
+    "cond": lambda a: lax.cond(a > 0, jnp.sin, jnp.cos, a),
+    "scan": lambda a: lax.scan(lambda c, _: (jnp.sin(c) * a, None), a, length=3)[0],
     "while": lambda a: lax.while_loop(lambda s: s < 2.0, lambda s: s * s * 0.2 + s * a + 0.2, a),
-    "fori": lambda a: lax.fori_loop(0, 3, lambda i, s: fnp.sin(s) * a, a),
-    "map": lambda a: lax.map(lambda b: fnp.sin(b) * a, fnp.stack([a, a])).sum(),
-    "custom": derived(fnp.sin),
+    "fori": lambda a: lax.fori_loop(0, 3, lambda i, s: jnp.sin(s) * a, a),
+    "map": lambda a: lax.map(lambda b: jnp.sin(b) * a, jnp.stack([a, a])).sum(),
+    "custom": derived(jnp.sin),
 }
 
 
@@ -104,10 +104,10 @@ def test_a_rule_that_is_the_jvp_of_a_program(name):
     body = BODIES[name]
 
     def plain(a):
-        return fnp.sin(body(a)) * a
+        return jnp.sin(body(a)) * a
 
     def ruled(a):
-        return fnp.sin(derived(body)(a)) * a
+        return jnp.sin(derived(body)(a)) * a
 
     expected = ft.jvp(plain, (X,), (1.0,))
     for fun in (ruled, ft.jit(ruled), lambda a: lax.cond(a > 0, ruled, lambda b: b, a)):
@@ -122,10 +122,10 @@ def test_such_a_rule_in_a_closure(name):
     body = BODIES[name]
 
     def plain(x):
-        return body(x + fnp.cos(x)) * x
+        return body(x + jnp.cos(x)) * x
 
     def ruled(x):
-        return derived(lambda a: body(a + fnp.cos(x)) * x)(x)
+        return derived(lambda a: body(a + jnp.cos(x)) * x)(x)
 
     np.testing.assert_allclose(ruled(X), plain(X))
     for derivative in (ft.grad, ft.jacfwd, lambda f: ft.jit(ft.grad(f))):
@@ -201,8 +201,8 @@ def test_nondiff_argnums_may_be_functions_and_come_first_in_rules():
         return f(x) ** n
 
     apply.defvjp(lambda f, x, n: (f(x) ** n, x), lambda f, n, x, ct: (ct * n * 100.0,))
-    np.testing.assert_allclose(ft.grad(lambda x: apply(fnp.sin, x, 3))(X), 300.0)
-    np.testing.assert_allclose(ft.jit(ft.grad(lambda x: apply(fnp.sin, x, 3)))(X), 300.0)
+    np.testing.assert_allclose(ft.grad(lambda x: apply(jnp.sin, x, 3))(X), 300.0)
+    np.testing.assert_allclose(ft.jit(ft.grad(lambda x: apply(jnp.sin, x, 3)))(X), 300.0)
 
 
 def test_symbolic_zeros_say_what_is_asked_for():
@@ -231,11 +231,11 @@ def test_integer_arguments_and_outputs():
         return x[i], i + 1
 
     take.defvjp(lambda x, i: (take(x, i), (x, i)),
-                lambda r, ct: (fnp.zeros_like(r[0]).at[r[1]].set(ct[0]),
+                lambda r, ct: (jnp.zeros_like(r[0]).at[r[1]].set(ct[0]),
                                np.zeros((), ft.float0)))
     x = np.arange(3.0)
     for wrap in (lambda f: f, ft.jit):
-        np.testing.assert_allclose(ft.grad(wrap(lambda x: take(x, fnp.int32(1))[0]))(x), [0, 1, 0])
+        np.testing.assert_allclose(ft.grad(wrap(lambda x: take(x, jnp.int32(1))[0]))(x), [0, 1, 0])
     rows = ft.vmap(ft.grad(lambda x, i: take(x, i)[0]), in_axes=(None, 0))(x, np.array([2, 0]))
     np.testing.assert_allclose(rows, [[0, 0, 1], [1, 0, 0]])
 
@@ -250,7 +250,7 @@ def test_forward_mode_of_custom_vjp_is_refused_and_reverse_then_forward_is_not()
 
 @pytest.mark.parametrize(("result", "text"), [
     (lambda x, ct: ct, "returned Array"), (lambda x, ct: (ct, ct), "returned 2 entries"),
-    (lambda x, ct: (fnp.stack([ct, ct]),), r"f64\[2\]"), (lambda x, ct: ({"a": ct},), "structure")])
+    (lambda x, ct: (jnp.stack([ct, ct]),), r"f64\[2\]"), (lambda x, ct: ({"a": ct},), "structure")])
 def test_wrong_cotangents_are_refused(result, text):
     @ft.custom_vjp
     def f(x):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import CustomRuleError
 from functrans.custom_batching import custom_vmap, sequential_vmap
 from functrans.test_util import check_grads
@@ -18,12 +18,12 @@ def told():
 
     @custom_vmap
     def f(x, y):
-        return {"out": fnp.sin(x) * y}
+        return {"out": jnp.sin(x) * y}
 
     @f.def_vmap
     def rule(axis_size, in_batched, x, y):
         calls.append((axis_size, in_batched, np.shape(x), np.shape(y)))
-        return {"out": fnp.sin(x) * y + 100}, {"out": in_batched[0]}
+        return {"out": jnp.sin(x) * y + 100}, {"out": in_batched[0]}
 
     return f, calls
 
@@ -31,7 +31,7 @@ def told():
 @pytest.mark.parametrize("run", [
     lambda f: ft.vmap(f, (0, None)), lambda f: ft.jit(ft.vmap(f, (0, None))),
     lambda f: ft.vmap(ft.jit(f), (0, None)), lambda f: lambda x, y: ft.vmap(f, (1, None))(
-        fnp.stack([x])[0][None].T.reshape(1, 3), y)["out"][:, 0]])
+        jnp.stack([x])[0][None].T.reshape(1, 3), y)["out"][:, 0]])
 def test_the_rule_is_vmap(run):
     f, calls = told()
     got = run(f)(X, 2.0)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import ArgumentError
 
@@ -23,14 +23,14 @@ def check(fun, *args, jitted):
     """The jitted function gives what the plain one gives."""
     actual = jitted(*args)
     with ft.disable_jit():
-        expected = fun(*map(fnp.asarray, args))
+        expected = fun(*map(jnp.asarray, args))
     for a, e in zip(ft.tree.leaves(actual), ft.tree.leaves(expected), strict=True):
         assert (a.shape, a.dtype, a.weak_type) == (e.shape, e.dtype, e.weak_type)
         np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=2e-5, atol=2e-5)
 
 
 def scaled(x):
-    return fnp.tanh(x) / x.shape[0]
+    return jnp.tanh(x) / x.shape[0]
 
 
 def test_the_second_size_makes_an_axis_symbolic():
@@ -148,56 +148,56 @@ ARITHMETIC = {
     "reshape": lambda x: x.reshape(-1) * 2,
     "reshape_twice": lambda x: x.reshape(-1, 2).sum(0),
     "slices": lambda x: (x[1:], x[:-1], x[: x.shape[0] // 2], x[x.shape[0] // 2:], x[::-1]),
-    "arange": lambda x: x + fnp.arange(x.shape[0])[:, None],
-    "arange_of_sums": lambda x: fnp.arange(2 * x.shape[0] + 1),
-    "linspace": lambda x: (fnp.linspace(0, 3, x.shape[0]), fnp.linspace(x[0], x[-1], x.shape[0])),
+    "arange": lambda x: x + jnp.arange(x.shape[0])[:, None],
+    "arange_of_sums": lambda x: jnp.arange(2 * x.shape[0] + 1),
+    "linspace": lambda x: (jnp.linspace(0, 3, x.shape[0]), jnp.linspace(x[0], x[-1], x.shape[0])),
     "choice": lambda x: (ft.random.choice(ft.random.key(0), x.shape[0], (3,)),
                          ft.random.choice(ft.random.key(0), x[:, 0], (3,))),
     "permutation_of_a_size": lambda x: ft.random.permutation(ft.random.key(0), x.shape[0]),
-    "arange_from": lambda x: fnp.arange(1, x.shape[0] + 1, dtype="float32"),
-    "arange_by": lambda x: (fnp.arange(0, x.shape[0], 3), fnp.arange(x.shape[0], 0, -2)),
-    "arange_down": lambda x: fnp.arange(x.shape[0] - 1, -1, -1),
-    "mean": lambda x: fnp.mean(x, 0),
+    "arange_from": lambda x: jnp.arange(1, x.shape[0] + 1, dtype="float32"),
+    "arange_by": lambda x: (jnp.arange(0, x.shape[0], 3), jnp.arange(x.shape[0], 0, -2)),
+    "arange_down": lambda x: jnp.arange(x.shape[0] - 1, -1, -1),
+    "mean": lambda x: jnp.mean(x, 0),
     "float": lambda x: x / x.shape[0] ** 0.5 + 1.5 * x.shape[0] - x.shape[0] / 2,
-    "division": lambda x: x.sum() * (1 / x.shape[0]) + x.shape[0] // 2 * fnp.ones(2),
-    "builtin_max": lambda x: fnp.zeros(max(x.shape[0], 3)),
+    "division": lambda x: x.sum() * (1 / x.shape[0]) + x.shape[0] // 2 * jnp.ones(2),
+    "builtin_max": lambda x: jnp.zeros(max(x.shape[0], 3)),
     "builtin_min": lambda x: x[: min(x.shape[0], 3)],
-    "concatenate": lambda x: fnp.concatenate([x, x[:2], fnp.ones((x.shape[0] + 1, 4))]),
-    "pad": lambda x: fnp.pad(x, ((1, 2), (0, x.shape[0]))),
-    "gather": lambda x: x[fnp.arange(x.shape[0])[::-1]],
-    "sort": lambda x: (fnp.sort(-x, 0), fnp.argsort(-x, 0)),
+    "concatenate": lambda x: jnp.concatenate([x, x[:2], jnp.ones((x.shape[0] + 1, 4))]),
+    "pad": lambda x: jnp.pad(x, ((1, 2), (0, x.shape[0]))),
+    "gather": lambda x: x[jnp.arange(x.shape[0])[::-1]],
+    "sort": lambda x: (jnp.sort(-x, 0), jnp.argsort(-x, 0)),
     "random": lambda x: x + ft.random.normal(ft.random.key(0), x.shape),
-    "einsum": lambda x: fnp.einsum("bi,bj->ij", x, x),
-    "batched_einsum": lambda x: fnp.einsum("bi,ci->bc", x, x * 2),
-    "scan": lambda x: lax.scan(lambda c, r: (c + r, c.sum()), fnp.zeros(4), x),
-    "fori_loop": lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], fnp.zeros(4)),
+    "einsum": lambda x: jnp.einsum("bi,bj->ij", x, x),
+    "batched_einsum": lambda x: jnp.einsum("bi,ci->bc", x, x * 2),
+    "scan": lambda x: lax.scan(lambda c, r: (c + r, c.sum()), jnp.zeros(4), x),
+    "fori_loop": lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], jnp.zeros(4)),
     "cond": lambda x: lax.cond(x.sum() > 3, lambda a: a * 2, lambda a: a, x),
     "vmap": lambda x: ft.vmap(lambda r: ft.nn.softmax(r) * r.sum())(x),
-    "vmap_of_axis_1": lambda x: ft.vmap(fnp.cumsum, 1)(x),
-    "per_sample": lambda x: ft.vmap(ft.grad(lambda r: (fnp.tanh(r) ** 2).sum()))(x),
-    "grad": lambda x: ft.grad(lambda a: (fnp.sin(a) * a).mean())(x),
-    "jvp": lambda x: ft.jvp(fnp.tanh, (x,), (fnp.ones_like(x),)),
+    "vmap_of_axis_1": lambda x: ft.vmap(jnp.cumsum, 1)(x),
+    "per_sample": lambda x: ft.vmap(ft.grad(lambda r: (jnp.tanh(r) ** 2).sum()))(x),
+    "grad": lambda x: ft.grad(lambda a: (jnp.sin(a) * a).mean())(x),
+    "jvp": lambda x: ft.jvp(jnp.tanh, (x,), (jnp.ones_like(x),)),
     "nested_jit": lambda x: ft.jit(lambda a: a * 2 if a.shape[0] > 6 else a)(x) + 1,
-    "split": lambda x: fnp.split(x, 2, axis=1),
-    "split_at": lambda x: fnp.split(x, [1, x.shape[0] // 2 + 1, -1]),
+    "split": lambda x: jnp.split(x, 2, axis=1),
+    "split_at": lambda x: jnp.split(x, [1, x.shape[0] // 2 + 1, -1]),
     "split_keys": lambda x: ft.random.key_data(ft.random.split(ft.random.key(0), x.shape[0])),
-    "stack": lambda x: fnp.stack([x, x + 1]),
-    "tile": lambda x: fnp.tile(x, (2, 1)),
-    "repeat": lambda x: fnp.repeat(x, 2, axis=0),
-    "roll": lambda x: fnp.roll(x, 1, axis=0),
-    "roll_by_a_size": lambda x: (fnp.roll(x, x.shape[0] // 2, 0), fnp.roll(x, x.shape[0] + 1)),
+    "stack": lambda x: jnp.stack([x, x + 1]),
+    "tile": lambda x: jnp.tile(x, (2, 1)),
+    "repeat": lambda x: jnp.repeat(x, 2, axis=0),
+    "roll": lambda x: jnp.roll(x, 1, axis=0),
+    "roll_by_a_size": lambda x: (jnp.roll(x, x.shape[0] // 2, 0), jnp.roll(x, x.shape[0] + 1)),
     "numpy_sqrt": lambda x: (x / np.sqrt(x.shape[0]), np.sqrt(x.shape[0]) * x),
-    "covariance": lambda x: fnp.cov(fnp.concatenate([x, -x]).T),
-    "where": lambda x: fnp.where(x > 1, x, 0),
+    "covariance": lambda x: jnp.cov(jnp.concatenate([x, -x]).T),
+    "where": lambda x: jnp.where(x > 1, x, 0),
     "at_set": lambda x: x.at[x.shape[0] - 1].set(9.0),
-    "triangle": lambda x: fnp.tril(x @ x.T),
-    "var": lambda x: fnp.var(x, axis=0),
-    "squeeze": lambda x: fnp.squeeze(x[:, :1]),
-    "take_along_axis": lambda x: fnp.take_along_axis(x, fnp.argsort(-x, 0), 0),
-    "median": lambda x: (fnp.median(x, 0), fnp.quantile(x, 0.3, axis=0)),
+    "triangle": lambda x: jnp.tril(x @ x.T),
+    "var": lambda x: jnp.var(x, axis=0),
+    "squeeze": lambda x: jnp.squeeze(x[:, :1]),
+    "take_along_axis": lambda x: jnp.take_along_axis(x, jnp.argsort(-x, 0), 0),
+    "median": lambda x: (jnp.median(x, 0), jnp.quantile(x, 0.3, axis=0)),
     "permutation": lambda x: ft.random.permutation(ft.random.key(0), x),
-    "nonzero": lambda x: fnp.nonzero(x[:, 0] > 1, size=3),
-    "mapped_length": lambda x: ft.vmap(lambda i: i * 2)(fnp.arange(x.shape[0])),
+    "nonzero": lambda x: jnp.nonzero(x[:, 0] > 1, size=3),
+    "mapped_length": lambda x: ft.vmap(lambda i: i * 2)(jnp.arange(x.shape[0])),
 }
 
 
@@ -225,10 +225,10 @@ def test_exact_quotients_give_the_size_back():
 
 def test_ranges_of_named_sizes():
     x = ft.ShapeDtypeStruct((ft.dim("B", min=2), 3), "float32")
-    shape = ft.eval_shape(lambda x: fnp.arange(1, x.shape[0], 2), x).shape
+    shape = ft.eval_shape(lambda x: jnp.arange(1, x.shape[0], 2), x).shape
     assert [n.substitute({"B": b}) for n in shape for b in (2, 3, 6)] == [1, 1, 3]
     with pytest.raises(ArgumentError, match=r"takes integers, got start 0\.5"):
-        ft.eval_shape(lambda x: fnp.arange(0.5, x.shape[0]), x)
+        ft.eval_shape(lambda x: jnp.arange(0.5, x.shape[0]), x)
 
 
 @pytest.mark.one_in(6)
@@ -251,7 +251,7 @@ def test_names_that_must_agree():
 
 
 def test_expressions_of_names():
-    f = ft.jit(lambda x, y: (fnp.concatenate([x, x]) * y).sum(0),
+    f = ft.jit(lambda x, y: (jnp.concatenate([x, x]) * y).sum(0),
                dynamic_shapes={"x": {0: "B"}, "y": {0: "2 * B"}})
     for n in (3, 5):
         f(rows(n), rows(2 * n))
@@ -385,7 +385,7 @@ def padded_columns(x):
 @pytest.mark.parametrize("fun", [
     padded_columns,
     lambda x: x @ np.eye(x.shape[1], dtype=np.float32),
-    lambda x: fnp.stack([x[:, k] for k in range(x.shape[1])]),
+    lambda x: jnp.stack([x[:, k] for k in range(x.shape[1])]),
 ], ids=["type", "numpy", "range"])
 def test_only_the_axis_that_needs_it_stays_specialized(fun):
     f = ft.jit(fun)
@@ -428,7 +428,7 @@ def test_programs_of_named_sizes_are_lowered():
     assert str(lowered.jaxpr.in_avals[-1]) == "f32[B,4]"
     compiled = lowered.compile()
     for n in (3, 7):
-        np.testing.assert_allclose(compiled(rows(n)), scaled(fnp.asarray(rows(n))), rtol=1e-6)
+        np.testing.assert_allclose(compiled(rows(n)), scaled(jnp.asarray(rows(n))), rtol=1e-6)
     with pytest.raises(ArgumentError, match="compiled for"):
         compiled(rows(3, 5))
 
@@ -437,7 +437,7 @@ def test_what_a_function_was_compiled_for():
     f = ft.jit(lambda x, k: x * k, static_argnames="k")
     f(rows(3), k=2)
     f(rows(3).astype(np.int32), k=2)
-    f(fnp.float32(1), k=2)
+    f(jnp.float32(1), k=2)
     f(1.0, k=2)
     with ft.config.use_backend("reference"):
         f(rows(3), k=2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, IntegerGradError, NonScalarGradError
 
 
@@ -56,9 +56,9 @@ def test_trees():
 
 def test_dtypes_of_gradients():
     for dtype in ("float16", "bfloat16", "float32", "float64"):
-        assert ft.grad(lambda x: x.sum() * 2)(fnp.ones(3, dtype)).dtype == dtype
+        assert ft.grad(lambda x: x.sum() * 2)(jnp.ones(3, dtype)).dtype == dtype
     half, double = ft.grad(lambda a, b: (a.astype("float64") * b).sum(), (0, 1))(
-        fnp.ones(2, "float16"), fnp.ones(2, "float64"))
+        jnp.ones(2, "float16"), jnp.ones(2, "float64"))
     assert (half.dtype, double.dtype) == (np.float16, np.float64)
     assert ft.grad(lambda x: x * x)(3.0).weak_type  # as the number that it is added to
     assert not ft.grad(lambda x: x * x)(np.float32(3)).weak_type
@@ -81,23 +81,23 @@ def test_allow_int():
 def test_complex_conventions():
     z = np.complex128(1.0 + 2.0j)
     # conjugate of the direction of steepest ascent, as in JAX: values of jax 0.10
-    assert complex(ft.grad(lambda z: fnp.abs(z) ** 2)(z)) == pytest.approx(2 - 4j)
-    assert complex(ft.grad(lambda z: fnp.real(z * z))(z)) == pytest.approx(2 + 4j)
-    assert complex(ft.grad(lambda z: fnp.imag(z))(z)) == pytest.approx(-1j)
-    assert complex(ft.grad(lambda z: fnp.angle(z))(z)) == pytest.approx(-0.4 - 0.2j)
-    assert complex(ft.grad(fnp.sin, holomorphic=True)(z)) == pytest.approx(np.cos(z))
+    assert complex(ft.grad(lambda z: jnp.abs(z) ** 2)(z)) == pytest.approx(2 - 4j)
+    assert complex(ft.grad(lambda z: jnp.real(z * z))(z)) == pytest.approx(2 + 4j)
+    assert complex(ft.grad(lambda z: jnp.imag(z))(z)) == pytest.approx(-1j)
+    assert complex(ft.grad(lambda z: jnp.angle(z))(z)) == pytest.approx(-0.4 - 0.2j)
+    assert complex(ft.grad(jnp.sin, holomorphic=True)(z)) == pytest.approx(np.cos(z))
     assert complex(ft.grad(lambda z: z ** 3, holomorphic=True)(z)) == pytest.approx(3 * z ** 2)
     np.testing.assert_allclose(
         ft.jacfwd(lambda z: z * np.arange(3), holomorphic=True)(z), np.arange(3))
     with pytest.raises(IntegerGradError, match="holomorphic"):
-        ft.grad(fnp.sin, holomorphic=True)(1.0)
+        ft.grad(jnp.sin, holomorphic=True)(1.0)
     with pytest.raises(NonScalarGradError, match="holomorphic"):
         ft.grad(lambda z: z * z)(z)
 
 
 def test_stop_gradient():
     assert float(ft.grad(lambda x: x * ft.stop_gradient(x))(3.0)) == 3.0
-    tree = ft.stop_gradient({"a": fnp.ones(2), "n": 3, "none": None})
+    tree = ft.stop_gradient({"a": jnp.ones(2), "n": 3, "none": None})
     assert tree["none"] is None
     for wrap in (ft.jit, ft.vmap, ft.checkpoint):
         out = ft.grad(lambda x, w=wrap: w(lambda v: v * ft.stop_gradient(v))(x).sum())(
@@ -126,7 +126,7 @@ def test_unused_arguments_have_zero_gradients():
 def test_nested_grads_do_not_confuse_perturbations():
     assert float(ft.grad(lambda x: x * ft.grad(lambda y: x + y)(1.0))(2.0)) == 1.0
     assert float(ft.grad(lambda x: x * ft.grad(lambda y: x * y)(1.0))(3.0)) == 6.0
-    derivative = fnp.sin
+    derivative = jnp.sin
     for _ in range(5):
         derivative = ft.grad(derivative)
     assert float(derivative(np.float64(0.3))) == pytest.approx(np.cos(0.3))

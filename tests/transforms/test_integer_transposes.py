@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import DTypeError
 
@@ -13,16 +13,16 @@ LINEAR = {
     "scaled": lambda x: 2 * x,
     "negated difference": lambda x: -x[1] - 3 * x[0],
     "sum": lambda x: x.sum(),
-    "sum of rows": lambda x: fnp.sum(x, axis=0),
+    "sum of rows": lambda x: jnp.sum(x, axis=0),
     "product": lambda x: x @ x.dtype.type(3) if x.ndim == 0 else x @ np.arange(3, dtype=x.dtype),
-    "cumulative sum": lambda x: fnp.cumsum(x, 1),
+    "cumulative sum": lambda x: jnp.cumsum(x, 1),
     "transposed": lambda x: x.T,
     "gathered": lambda x: x[np.array([1, 1, 0])],
-    "selected": lambda x: fnp.where(np.array([True, False, True]), x, 0),
-    "padded": lambda x: fnp.pad(x, 1),
-    "joined": lambda x: fnp.concatenate([x, 2 * x]),
+    "selected": lambda x: jnp.where(np.array([True, False, True]), x, 0),
+    "padded": lambda x: jnp.pad(x, 1),
+    "joined": lambda x: jnp.concatenate([x, 2 * x]),
     "reversed": lambda x: x[::-1],
-    "scattered": lambda x: fnp.zeros((3, 3), x.dtype).at[np.array([1, 1])].add(x),
+    "scattered": lambda x: jnp.zeros((3, 3), x.dtype).at[np.array([1, 1])].add(x),
     "jit": ft.jit(lambda x: 5 * x),
     "vmap": ft.vmap(lambda x: 5 * x + x[::-1]),
     "loop": lambda x: lax.fori_loop(0, 3, lambda i, c: 2 * c + x, x),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.experimental.jet import jet
 
@@ -29,28 +29,28 @@ def derivative(g):
 
 @ft.custom_jvp
 def with_rule(x):
-    return fnp.sin(x) * x
+    return jnp.sin(x) * x
 
 
-with_rule.defjvps(lambda t, out, x: t * (fnp.cos(x) * x + fnp.sin(x)))
+with_rule.defjvps(lambda t, out, x: t * (jnp.cos(x) * x + jnp.sin(x)))
 
 FUNCTIONS = {
-    "exp": fnp.exp, "sin": fnp.sin, "tanh": fnp.tanh, "log1p": fnp.log1p, "sqrt": fnp.sqrt,
-    "arctan": fnp.arctan, "erf": ft.scipy.special.erf, "gelu": ft.nn.gelu,
+    "exp": jnp.exp, "sin": jnp.sin, "tanh": jnp.tanh, "log1p": jnp.log1p, "sqrt": jnp.sqrt,
+    "arctan": jnp.arctan, "erf": ft.scipy.special.erf, "gelu": ft.nn.gelu,
     "quotient": lambda x: (1 + x) / (x * x + 2), "power": lambda x: x**2.5 + x**x,
     "constant numerator": lambda x: 3.0 / x, "constant denominator": lambda x: x * x / 7,
-    "network": lambda x: fnp.tanh(A @ fnp.tanh(A @ x)), "softmax": ft.nn.softmax,
-    "solve": lambda x: fnp.linalg.solve(A + fnp.diag(x), x),
-    "det": lambda x: fnp.linalg.det(A + fnp.diag(x)),
-    "sort": lambda x: fnp.sort(x * x), "max": lambda x: fnp.max(fnp.sin(x)),
-    "cumprod": fnp.cumprod, "where": lambda x: fnp.where(x > 0.5, x * x, fnp.sin(x)),
-    "gather": lambda x: (x * x)[fnp.array([2, 0, 0])],
-    "scatter": lambda x: fnp.zeros(5).at[1:].add(x * x),
-    "complex": lambda x: fnp.abs(fnp.exp(1j * x) + x),
-    "scan": lambda x: ft.lax.scan(lambda c, y: (fnp.sin(c * y), c * c), x[0], x)[1],
-    "cond": lambda x: ft.lax.cond(x[0] > 0.1, fnp.sin, fnp.cos, x),
+    "network": lambda x: jnp.tanh(A @ jnp.tanh(A @ x)), "softmax": ft.nn.softmax,
+    "solve": lambda x: jnp.linalg.solve(A + jnp.diag(x), x),
+    "det": lambda x: jnp.linalg.det(A + jnp.diag(x)),
+    "sort": lambda x: jnp.sort(x * x), "max": lambda x: jnp.max(jnp.sin(x)),
+    "cumprod": jnp.cumprod, "where": lambda x: jnp.where(x > 0.5, x * x, jnp.sin(x)),
+    "gather": lambda x: (x * x)[jnp.array([2, 0, 0])],
+    "scatter": lambda x: jnp.zeros(5).at[1:].add(x * x),
+    "complex": lambda x: jnp.abs(jnp.exp(1j * x) + x),
+    "scan": lambda x: ft.lax.scan(lambda c, y: (jnp.sin(c * y), c * c), x[0], x)[1],
+    "cond": lambda x: ft.lax.cond(x[0] > 0.1, jnp.sin, jnp.cos, x),
     "custom rule": with_rule, "jit": ft.jit(with_rule),
-    "closure": lambda x: ft.lax.fori_loop(0, 3, lambda i, c: fnp.sin(c) * x, x),
+    "closure": lambda x: ft.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x),
 }
 
 
@@ -65,7 +65,7 @@ def test_derivatives_are_those_of_nested_forward_mode(name):
 
 def test_series_are_derivatives_of_curves():
     """Of x(t) with given derivatives: sin(t^2 / 2 + 1), whose second derivative at 0 is cos(1)."""
-    _, terms = jet(fnp.sin, (1.0,), ((0.0, 1.0, 0.0, 0.0),))
+    _, terms = jet(jnp.sin, (1.0,), ((0.0, 1.0, 0.0, 0.0),))
     np.testing.assert_allclose(terms, [0, np.cos(1), 0, -3 * np.sin(1)], rtol=1e-6)
 
 
@@ -73,20 +73,20 @@ def test_many_orders_are_polynomially_many_operations():
     """The third power of the order, not a power of two."""
     def operations(order):
         zeros = [0.0] * (order - 1)
-        f = lambda x: jet(lambda x: fnp.sin(fnp.exp(fnp.sin(x))), (x,), ((1.0, *zeros),))
+        f = lambda x: jet(lambda x: jnp.sin(jnp.exp(jnp.sin(x))), (x,), ((1.0, *zeros),))
         return len(ft.make_jaxpr(f)(0.3).eqns)
 
     assert operations(16) < 10 * operations(8)
 
 
 def test_it_composes():
-    third = lambda x: jet(fnp.sin, (x,), ((1.0, 0.0, 0.0),))[1][2]
+    third = lambda x: jet(jnp.sin, (x,), ((1.0, 0.0, 0.0),))[1][2]
     np.testing.assert_allclose(ft.grad(third)(0.5), np.sin(0.5), rtol=1e-6)
     np.testing.assert_allclose(ft.jit(third)(0.5), -np.cos(0.5), rtol=1e-6)
     np.testing.assert_allclose(ft.vmap(third)(X), -np.cos(X), rtol=1e-6)
-    _, terms = jet(ft.grad(lambda x: fnp.sin(x).sum()), (X,), ([D, 0 * D],))
+    _, terms = jet(ft.grad(lambda x: jnp.sin(x).sum()), (X,), ([D, 0 * D],))
     np.testing.assert_allclose(terms, [-np.sin(X) * D, -np.cos(X) * D * D])
-    _, terms = jet(lambda x: jet(fnp.exp, (x,), ((1.0, 0.0),))[1][1], (0.0,), ((1.0, 0.0),))
+    _, terms = jet(lambda x: jet(jnp.exp, (x,), ((1.0, 0.0),))[1][1], (0.0,), ((1.0, 0.0),))
     np.testing.assert_allclose(terms, [1, 1])
 
 
@@ -99,10 +99,10 @@ def test_trees_constants_and_integers():
 
 def test_bad_series():
     with pytest.raises(ArgumentError, match="1 primals and 2 series"):
-        jet(fnp.sin, (1.0,), ((1.0,), (1.0,)))
+        jet(jnp.sin, (1.0,), ((1.0,), (1.0,)))
     with pytest.raises(ArgumentError, match="series of 1 and 2 derivatives"):
-        jet(fnp.add, (1.0, 1.0), ((1.0,), (1.0, 0.0)))
+        jet(jnp.add, (1.0, 1.0), ((1.0,), (1.0, 0.0)))
     with pytest.raises(ArgumentError, match="order 1 has another structure"):
-        jet(fnp.sin, (1.0,), (({"a": 1.0},),))
+        jet(jnp.sin, (1.0,), (({"a": 1.0},),))
     with pytest.raises(ShapeError, match="order 2"):
-        jet(fnp.sin, (1.0,), ((1.0, X),))
+        jet(jnp.sin, (1.0,), ((1.0, X),))

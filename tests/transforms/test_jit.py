@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, StaticArgumentError
 
 
@@ -28,7 +28,7 @@ def counting(fun):
 def test_traces_once_per_type_of_the_arguments():
     fun, runs = counting(lambda x: x * 2)
     jitted = ft.jit(fun)
-    for x in (np.ones(3), np.zeros(3), fnp.ones(3, "float64")):
+    for x in (np.ones(3), np.zeros(3), jnp.ones(3, "float64")):
         jitted(x)
     assert len(runs) == 1
     for x, total in ((np.ones(4), 2), (np.ones(3, np.float32), 3), (1.0, 4), (2.0, 4), (1, 5),
@@ -64,7 +64,7 @@ def test_weak_types_survive():
 
 
 def test_default_dtypes_are_part_of_the_key():
-    fun, runs = counting(lambda: fnp.zeros(2))
+    fun, runs = counting(lambda: jnp.zeros(2))
     jitted = ft.jit(fun)
     assert jitted().dtype == np.float32
     with ft.default_dtypes("float64", "int64"):
@@ -123,7 +123,7 @@ def test_methods_callables_and_partials():
 
 
 def test_closures_over_arrays_are_constants_and_over_tracers_are_not():
-    y = fnp.arange(3.0)
+    y = jnp.arange(3.0)
     fun, runs = counting(lambda x: x * y)
     jitted = ft.jit(fun)
     np.testing.assert_allclose(jitted(2.0), [0, 2, 4])
@@ -135,7 +135,7 @@ def test_closures_over_arrays_are_constants_and_over_tracers_are_not():
 
     for wrap in (lambda f: f, ft.jit):
         assert float(ft.grad(wrap(outer))(5.0)) == 2.0
-        np.testing.assert_allclose(ft.vmap(wrap(outer))(fnp.arange(3.0)), [0, 2, 4])
+        np.testing.assert_allclose(ft.vmap(wrap(outer))(jnp.arange(3.0)), [0, 2, 4])
 
 
 def test_one_jitted_function_under_different_tracers_of_its_closure():
@@ -168,14 +168,14 @@ def test_exceptions_pass_and_leave_no_trace_behind():
 def test_recursion():
     @functools.partial(ft.jit, static_argnums=1)
     def power(x, n):
-        return x * power(x, n - 1) if n else fnp.ones_like(x)
+        return x * power(x, n - 1) if n else jnp.ones_like(x)
 
     assert float(power(2.0, 10)) == 1024.0
     assert float(ft.grad(power)(2.0, 3)) == 12.0
 
 
 def test_threads_share_a_function():
-    jitted = ft.jit(lambda x: fnp.sin(x).sum() * x.shape[0])
+    jitted = ft.jit(lambda x: jnp.sin(x).sum() * x.shape[0])
     results = {}
 
     def work(n):
@@ -215,7 +215,7 @@ def test_outputs_of_one_input_twice_and_constants():
 
 
 def test_inline_leaves_no_call():
-    inner = lambda x: fnp.sin(x) * 2.0
+    inner = lambda x: jnp.sin(x) * 2.0
     text = str(ft.make_jaxpr(ft.jit(inner, inline=True))(1.0))
     assert "jit" not in text and "sin" in text
     assert "jit[" in str(ft.make_jaxpr(ft.jit(inner))(1.0))
@@ -248,8 +248,8 @@ def test_clear_caches():
 
 def test_donation_takes_the_argument_and_gives_the_value():
     jitted = ft.jit(lambda x, y: x + y, donate_argnums=0)
-    np.testing.assert_allclose(jitted(fnp.ones(3), 2.0), 3.0)
-    np.testing.assert_allclose(ft.jit(lambda x: x * 2, donate_argnames="x")(fnp.ones(3)), 2.0)
+    np.testing.assert_allclose(jitted(jnp.ones(3), 2.0), 3.0)
+    np.testing.assert_allclose(ft.jit(lambda x: x * 2, donate_argnames="x")(jnp.ones(3)), 2.0)
     with pytest.raises(StaticArgumentError, match="both static and"):
         ft.jit(lambda x: x, static_argnums=0, donate_argnums=0)
 
@@ -311,7 +311,7 @@ def test_decorator_with_arguments_keeps_name_and_doc():
 
 def test_tangents_of_integers_leave_and_enter_programs():
     def both(x):
-        return ft.jvp(lambda y: (fnp.sin(y), y.argmax()), (x,), (x,))
+        return ft.jvp(lambda y: (jnp.sin(y), y.argmax()), (x,), (x,))
 
     x = np.arange(3.0)
     for _ in range(2):

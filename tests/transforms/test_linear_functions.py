@@ -11,30 +11,30 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 
 Function = Callable[..., Any]
-XS = fnp.linspace(0.1, 1.0, 4)
+XS = jnp.linspace(0.1, 1.0, 4)
 
 
 @ft.custom_vjp
 def tripled(x: Any) -> Any:
-    return fnp.sin(x)
+    return jnp.sin(x)
 
 
-tripled.defvjp(lambda x: (fnp.sin(x), fnp.cos(x)), lambda cos, ct: (3.0 * ct * cos,))
+tripled.defvjp(lambda x: (jnp.sin(x), jnp.cos(x)), lambda cos, ct: (3.0 * ct * cos,))
 
 FUNCTIONS: dict[str, Function] = {
-    "product": lambda x: fnp.sin(x) * fnp.cos(x),
+    "product": lambda x: jnp.sin(x) * jnp.cos(x),
     "linear": lambda x: 3.0 * x,
     "constant": lambda x: 0.0 * x + 1.0,
-    "scan": lambda x: lax.scan(lambda c, _: (fnp.sin(c) * x, None), x, None, length=3)[0],
-    "cond": lambda x: lax.cond(x > 0.5, fnp.sin, fnp.cos, x),
+    "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c) * x, None), x, None, length=3)[0],
+    "cond": lambda x: lax.cond(x > 0.5, jnp.sin, jnp.cos, x),
     "while": lambda x: lax.while_loop(lambda c: c < 2.0, lambda c: c * 1.7 + x, x),
-    "jitted": ft.jit(lambda x: fnp.exp(x) / x),
-    "checkpoint": ft.checkpoint(lambda x: fnp.tanh(fnp.tanh(x))),
+    "jitted": ft.jit(lambda x: jnp.exp(x) / x),
+    "checkpoint": ft.checkpoint(lambda x: jnp.tanh(jnp.tanh(x))),
     "custom": tripled,
-    "matrix": lambda x: fnp.sum(fnp.tanh(fnp.outer(XS * x, XS) @ XS)),
+    "matrix": lambda x: jnp.sum(jnp.tanh(jnp.outer(XS * x, XS) @ XS)),
 }
 # What is returned by `vjp` and `linearize`, called with a cotangent or a tangent.
 KINDS: dict[str, tuple[Function, Function]] = {
@@ -48,11 +48,11 @@ WAYS: dict[str, Function] = {
     "both": lambda make, call: [ft.jit(call)(ft.jit(make)(x), 2.0) for x in XS],
     "mapped": lambda make, call: ft.vmap(lambda d: call(d, 2.0))(ft.vmap(make)(XS)),
     "unmapped": lambda make, call: [
-        ft.vmap(call, (None, 0))(make(x), fnp.array([2.0, 1.0]))[0] for x in XS],
+        ft.vmap(call, (None, 0))(make(x), jnp.array([2.0, 1.0]))[0] for x in XS],
     "stacked": lambda make, call: ft.vmap(lambda d: call(d, 2.0))(
         lax.scan(lambda c, x: (c, make(x)), 0.0, XS)[1]),
     "carried": lambda make, call: [
-        lax.scan(lambda d, ct: (d, call(d, ct)), make(x), fnp.array([2.0]))[1][0] for x in XS],
+        lax.scan(lambda d, ct: (d, call(d, ct)), make(x), jnp.array([2.0]))[1][0] for x in XS],
     "branch": lambda make, call: [
         lax.cond(x > 0, lambda d: call(d, 2.0), lambda d: call(d, 3.0), make(x)) for x in XS],
     "chosen": lambda make, call: [
@@ -62,7 +62,7 @@ WAYS: dict[str, Function] = {
     "looped": lambda make, call: [
         lax.fori_loop(0, 2, lambda i, s: (s[0], call(s[0], 2.0)), (make(x), 0.0))[1] for x in XS],
     "copied": lambda make, call: [call(copy.deepcopy(make(x)), 2.0) for x in XS],
-    "rebuilt": lambda make, call: [call(ft.tree.map(fnp.copy, make(x)), 2.0) for x in XS],
+    "rebuilt": lambda make, call: [call(ft.tree.map(jnp.copy, make(x)), 2.0) for x in XS],
 }
 # No residual has an axis to map; the trips of a loop, and so its residuals, differ in number. A
 # custom_vjp function has no forward mode.
@@ -79,7 +79,7 @@ def test_derivatives_go_where_arrays_go(way: str, name: str, kind: str) -> None:
     make, call = KINDS[kind]
     got = WAYS[way](lambda x: make(f, x), call)
     want = [2.0 * float(ft.grad(f)(x)) for x in XS]
-    np.testing.assert_allclose(np.asarray(fnp.stack(list(got))), want, rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(jnp.stack(list(got))), want, rtol=2e-5, atol=1e-6)
 
 
 def test_derivatives_of_derivatives_that_left_jit() -> None:
@@ -95,10 +95,10 @@ def test_trees_and_integers() -> None:
     def f(p: Any, i: Any) -> Any:
         return {"out": p["w"] @ p["b"][0] * i, "n": i}
 
-    p = {"w": fnp.ones((3, 2)), "b": (fnp.array([1.0, 2.0]),)}
+    p = {"w": jnp.ones((3, 2)), "b": (jnp.array([1.0, 2.0]),)}
     out, pull = ft.jit(lambda p, i: ft.vjp(f, p, i))(p, 3)
     assert out["out"].shape == (3,) and len(ft.tree.leaves(pull)) >= 2
-    ct, none = ft.jit(lambda d: d({"out": fnp.ones(3), "n": np.zeros((), ft.float0)}))(pull)
+    ct, none = ft.jit(lambda d: d({"out": jnp.ones(3), "n": np.zeros((), ft.float0)}))(pull)
     np.testing.assert_allclose(ct["w"], 3.0 * np.ones((3, 1)) * [1.0, 2.0])
     np.testing.assert_allclose(ct["b"][0], [9.0, 9.0])
     assert none.dtype == ft.float0

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.scipy import special
 
-MODULES = {"numpy": fnp, "lax": lax, "nn": ft.nn, "special": special}
+MODULES = {"numpy": jnp, "lax": lax, "nn": ft.nn, "special": special}
 
 
 def named(module, names):
@@ -29,8 +29,8 @@ ONE = {
     **{f"power {y}": lambda x, y=y: x ** y for y in (0, 1, 2, 3, -1, -2, 0.5, 2.5)},
     **{f"{y} power": lambda x, y=y: y ** x for y in (2, 1.5)},
     "scaled": lambda x: 2 * x + 1.5, "divided": lambda x: 1 / x - x / 3, "x**x": lambda x: x ** x,
-    "integer_pow": lambda x: lax.integer_pow(x, -2), "root": lambda x: fnp.sqrt(x * x + 1),
-    "branches": lambda x: fnp.where(abs(x) > 1, x * x, x),
+    "integer_pow": lambda x: lax.integer_pow(x, -2), "root": lambda x: jnp.sqrt(x * x + 1),
+    "branches": lambda x: jnp.where(abs(x) > 1, x * x, x),
 }
 REAL = {
     **named("numpy", "cbrt ceil floor rint trunc fabs deg2rad rad2deg i0"),
@@ -41,9 +41,9 @@ REAL = {
                        "log_ndtr logit ndtr ndtri"),
 }
 MODES = {
-    "grad": lambda f, x: ft.grad(lambda v: fnp.real(f(v)))(x),
-    "grad of grad": lambda f, x: ft.grad(lambda u: fnp.real(ft.grad(
-        lambda v: fnp.real(f(v)))(u)))(x),
+    "grad": lambda f, x: ft.grad(lambda v: jnp.real(f(v)))(x),
+    "grad of grad": lambda f, x: ft.grad(lambda u: jnp.real(ft.grad(
+        lambda v: jnp.real(f(v)))(u)))(x),
     "jvp": lambda f, x: ft.jvp(f, (x,), (type(x)(1),) if isinstance(x, (float, complex))
                                else (np.ones((), x.dtype),))[1],
 }

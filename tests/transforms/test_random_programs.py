@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.check import check_jaxpr
@@ -161,7 +161,7 @@ def test_batches_in_chunks(program, arrays):
 
     def total(*fs):
         outs = ft.vmap(fun)(*replaced(batches, floating, fs))
-        return sum(fnp.sum(fnp.sin(fnp.real(o))) for o in outs if programs.kind_of(o) != "i")
+        return sum(jnp.sum(jnp.sin(jnp.real(o))) for o in outs if programs.kind_of(o) != "i")
 
     def both(*xs):
         return [*ft.vmap(fun)(*xs), *ft.grad(total, tuple(range(len(floating))))(
@@ -210,8 +210,8 @@ def test_compiled_programs_equal_eager_ones(program, arrays):
         return programs.outputs(program, list(xs))
 
     def real(*xs):
-        outs = [fnp.real(o) for o in fun(*xs) if programs.kind_of(o) != "i"]
-        return sum(fnp.sum(fnp.sin(o)) for o in outs)
+        outs = [jnp.real(o) for o in fun(*xs) if programs.kind_of(o) != "i"]
+        return sum(jnp.sum(jnp.sin(o)) for o in outs)
 
     def derivatives(*xs):
         return ft.grad(real, floating)(*xs)
@@ -219,7 +219,7 @@ def test_compiled_programs_equal_eager_ones(program, arrays):
     def pushed(*xs):
         inputs = [xs[i] for i in floating]
         return ft.jvp(lambda *fs: real(*replaced(xs, floating, fs)), inputs,
-                      [fnp.cos(x) for x in inputs])
+                      [jnp.cos(x) for x in inputs])
 
     batches = stacked(arrays)
     with ft.config.use_backend("c"):

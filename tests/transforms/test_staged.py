@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
 from functrans.core.errors import ConcretizationError, DTypeError
@@ -15,7 +15,7 @@ F3 = ft.ShapeDtypeStruct((3,), "float32")
 
 
 @pytest.mark.parametrize(("fun", "args", "text"), [
-    (fnp.sin, (F3,), "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }"),
+    (jnp.sin, (F3,), "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }"),
     (lambda x: 2.0 * x + 1, (F3,),
      "{ lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a c:f32[3] = add b 1.0:f32[] in (c,) }"),
     (lambda x: (), (F3,), "{ lambda ; a:f32[3]. let  in () }"),
@@ -31,7 +31,7 @@ def test_make_jaxpr_arguments():
                                  return_shape=True)(F3, 3)
     assert len(jaxpr.jaxpr.invars) == 1
     assert shape == {"y": ft.ShapeDtypeStruct((3,), "float32")}
-    y = fnp.arange(3.0)
+    y = jnp.arange(3.0)
     closed = ft.make_jaxpr(lambda x: x * y)(F3)
     assert len(closed.consts) == 1 and closed.consts[0] is y
 
@@ -49,13 +49,13 @@ def test_programs_and_their_derivatives_are_well_formed(name):
         check_jaxpr(closed)
         assert str(closed).startswith("{ lambda ")
         (out,) = ft.jit(lambda v, c=closed: eval_jaxpr(c.jaxpr, c.consts, v))(arg)
-        np.testing.assert_allclose(out, program(fnp.asarray(arg)), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(out, program(jnp.asarray(arg)), rtol=1e-9, atol=1e-9)
 
 
 def test_types_stand_for_arguments():
-    aval = ft.typeof(fnp.ones((2, 3)))
-    assert ft.eval_shape(lambda x, y: x @ y.T, aval, fnp.ones((4, 3))).shape == (2, 4)
-    assert ft.make_jaxpr(fnp.sin)(aval).in_avals == (aval,)
+    aval = ft.typeof(jnp.ones((2, 3)))
+    assert ft.eval_shape(lambda x, y: x @ y.T, aval, jnp.ones((4, 3))).shape == (2, 4)
+    assert ft.make_jaxpr(jnp.sin)(aval).in_avals == (aval,)
 
 
 def test_objects_that_stand_for_an_array():
@@ -68,13 +68,13 @@ def test_objects_that_stand_for_an_array():
 
     def f(x):
         v = Variable(x)
-        return fnp.matmul(v, fnp.ones(3)) + fnp.asarray(v)[0] + 2 * fnp.sum(v)
+        return jnp.matmul(v, jnp.ones(3)) + jnp.asarray(v)[0] + 2 * jnp.sum(v)
 
-    x = fnp.arange(3.0)
+    x = jnp.arange(3.0)
     assert f(x) == ft.jit(f)(x) == 9.0
     assert ft.grad(f)(x).tolist() == [4.0, 3.0, 3.0]
     with pytest.raises(TypeError, match="takes arrays"):
-        fnp.sin(Variable)  # the class is none
+        jnp.sin(Variable)  # the class is none
 
 
 def test_make_jaxpr_with_names_of_axes():
@@ -112,11 +112,11 @@ def test_closure_convert_hoists_floating_values_only():
         converted, values = ft.closure_convert(lambda y: y * scale + index, x)
         return converted(x, *values), len(values)
 
-    out, count = solve(2.0, fnp.float32(3.0), fnp.int32(1))
+    out, count = solve(2.0, jnp.float32(3.0), jnp.int32(1))
     assert float(out) == 7.0 and count <= 1
 
     def outer(scale):
-        table = fnp.stack([scale, scale * 2])
+        table = jnp.stack([scale, scale * 2])
         converted, values = ft.closure_convert(lambda y: (y * table).sum(), 1.0)
         assert len(values) == 1
         return converted(5.0, *[v * 2 for v in values])
@@ -127,17 +127,17 @@ def test_closure_convert_hoists_floating_values_only():
 
 @ft.custom_jvp
 def with_rule(x):
-    return fnp.sin(x)
+    return jnp.sin(x)
 
 
-with_rule.defjvps(lambda t, out, x: fnp.cos(x) * t)
+with_rule.defjvps(lambda t, out, x: jnp.cos(x) * t)
 
 HIGHER_ORDER = {
-    "jit": (lambda x: ft.jit(fnp.sin)(x), ["jit[", "sin", "lambda"]),
-    "cond": (lambda x: lax.cond(x[0] > 0, fnp.sin, fnp.cos, x), ["cond[", "sin", "cos"]),
+    "jit": (lambda x: ft.jit(jnp.sin)(x), ["jit[", "sin", "lambda"]),
+    "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), ["cond[", "sin", "cos"]),
     "while": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x), ["while", "lt"]),
     "scan": (lambda x: lax.scan(lambda c, a: (c * a, c), 1.0, x), ["scan[", "length=3", "mul"]),
-    "checkpoint": (lambda x: ft.checkpoint(fnp.tanh)(x), ["checkpoint[", "tanh"]),
+    "checkpoint": (lambda x: ft.checkpoint(jnp.tanh)(x), ["checkpoint[", "tanh"]),
     "custom_jvp": (lambda x: with_rule(x), ["custom_jvp_call[", "sin"]),
 }
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import DTypeError, FunctransError, ShapeError
 
 X, T = np.arange(1.0, 4.0), np.array([0.5, -1.0, 2.0])
 
 
 def fun(x, p):
-    return {"y": fnp.sin(x) * p["w"], "n": fnp.argmax(x), "z": (x.sum(),)}
+    return {"y": jnp.sin(x) * p["w"], "n": jnp.argmax(x), "z": (x.sum(),)}
 
 
 def test_structures_and_integers():
@@ -71,9 +71,9 @@ def test_maps_made_inside_other_transforms():
     np.testing.assert_allclose(ft.grad(through_pullback)(X), 9 * X ** 2)
     np.testing.assert_allclose(ft.jit(ft.grad(through_pullback))(X), 9 * X ** 2)
     np.testing.assert_allclose(
-        ft.vmap(lambda x: ft.linearize(fnp.sin, x)[1](x))(X), np.cos(X) * X)
+        ft.vmap(lambda x: ft.linearize(jnp.sin, x)[1](x))(X), np.cos(X) * X)
     np.testing.assert_allclose(
-        ft.jit(lambda x, t: ft.linearize(fnp.sin, x)[1](t))(X, T), np.cos(X) * T)
+        ft.jit(lambda x, t: ft.linearize(jnp.sin, x)[1](t))(X, T), np.cos(X) * T)
 
 
 def test_the_function_runs_once_for_many_pushes_and_pulls():
@@ -81,7 +81,7 @@ def test_the_function_runs_once_for_many_pushes_and_pulls():
 
     def counted(x):
         runs.append(1)
-        return fnp.sin(x)
+        return jnp.sin(x)
 
     _, push = ft.linearize(counted, X)
     _, pull = ft.vjp(counted, X)
@@ -97,10 +97,10 @@ def test_linear_transpose():
     (back,) = transposed({"y": np.array([1.0, 2.0]), "z": np.array([3.0])})
     np.testing.assert_allclose(back, matrix.T @ [1, 2] + [6, 0, 0])
     shape = ft.ShapeDtypeStruct((3,), "float64")
-    np.testing.assert_allclose(ft.linear_transpose(fnp.cumsum, shape)(X)[0],
+    np.testing.assert_allclose(ft.linear_transpose(jnp.cumsum, shape)(X)[0],
                                np.cumsum(X[::-1])[::-1])
     with pytest.raises(FunctransError, match=r"sin.*not linear|linear"):
-        ft.linear_transpose(fnp.sin, X)(X)
+        ft.linear_transpose(jnp.sin, X)(X)
 
 
 @pytest.mark.parametrize(("tangent", "error", "text"), [
@@ -110,17 +110,17 @@ def test_linear_transpose():
 ])
 def test_tangents_and_cotangents_must_fit(tangent, error, text):
     with pytest.raises(error, match=text):
-        ft.jvp(fnp.sin, (X,), (tangent,))
+        ft.jvp(jnp.sin, (X,), (tangent,))
     with pytest.raises(error, match=text.replace("tangent", "cotangent")):
-        ft.vjp(fnp.sin, X)[1](tangent)
+        ft.vjp(jnp.sin, X)[1](tangent)
     with pytest.raises(error, match=text):
-        ft.linearize(fnp.sin, X)[1](tangent)
+        ft.linearize(jnp.sin, X)[1](tangent)
 
 
 def test_complex_pairing():
     z = np.array([1.0 + 2.0j, -0.5 + 1.0j])
     t, ct = np.array([0.3 - 1.0j, 2.0 + 0.5j]), np.array([1.0 + 1.0j, 0.2 - 0.7j])
-    for f in (fnp.sin, fnp.conj, lambda z: fnp.abs(z) * z, lambda z: z.at[0].multiply(1j)):
+    for f in (jnp.sin, jnp.conj, lambda z: jnp.abs(z) * z, lambda z: z.at[0].multiply(1j)):
         _, pushed = ft.jvp(f, (z,), (t,))
         (pulled,) = ft.vjp(f, z)[1](ct)
         np.testing.assert_allclose(np.sum(ct * np.asarray(pushed)).real,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import (
     ArgumentError,
@@ -71,7 +71,7 @@ def test_out_axes_are_prefixes():
 
 
 def test_unmapped_outputs_are_repeated():
-    out = ft.vmap(lambda x: (1.0, fnp.arange(2)), out_axes=(0, 1))(A)
+    out = ft.vmap(lambda x: (1.0, jnp.arange(2)), out_axes=(0, 1))(A)
     np.testing.assert_array_equal(out[0], [1, 1])
     np.testing.assert_array_equal(out[1], [[0, 0], [1, 1]])
 
@@ -139,7 +139,7 @@ def test_collectives_differentiate():
     x = np.array([0.3, 0.8, -0.5])
 
     def normalised(v):
-        return ft.vmap(lambda a: fnp.exp(a) / lax.psum(fnp.exp(a), "i"), axis_name="i")(v)
+        return ft.vmap(lambda a: jnp.exp(a) / lax.psum(jnp.exp(a), "i"), axis_name="i")(v)
 
     softmax = np.exp(x) / np.exp(x).sum()
     expected = np.diag(softmax) - np.outer(softmax, softmax)
@@ -185,7 +185,7 @@ def test_chunks(chunk):
     w = np.arange(3.0)
 
     def fun(row, w):
-        return {"y": fnp.tanh(row @ w), "pair": (row * w, 3.0)}
+        return {"y": jnp.tanh(row @ w), "pair": (row * w, 3.0)}
 
     axes = {"y": 0, "pair": (1, None)}
     whole = ft.vmap(fun, (0, None), axes)(x, w)
@@ -204,7 +204,7 @@ def test_chunks_bound_the_size_of_intermediate_values():
     x = np.ones((64, 8))
 
     def fun(row):
-        return fnp.sin(fnp.outer(row, row)).sum()
+        return jnp.sin(jnp.outer(row, row)).sum()
 
     def largest(mapped):
         return max(sizes_in(ft.make_jaxpr(ft.grad(lambda x: mapped(x).sum()))(x).jaxpr))
@@ -241,10 +241,10 @@ def test_branches_and_loops_follow_each_element():
 
     def collatz(a):
         return lax.while_loop(lambda s: s[0] < 50, lambda s: (s[0] * 2 + 1, s[1] + 1),
-                              (fnp.abs(a), 0))[1]
+                              (jnp.abs(a), 0))[1]
 
     np.testing.assert_array_equal(ft.vmap(collatz)(x), [int(collatz(v)) for v in x])
-    chosen = ft.vmap(lambda a: lax.cond(a > 1, fnp.sin, fnp.cos, a))(x)
+    chosen = ft.vmap(lambda a: lax.cond(a > 1, jnp.sin, jnp.cos, a))(x)
     np.testing.assert_allclose(chosen, np.where(x > 1, np.sin(x), np.cos(x)))
     with pytest.raises(TypeError, match=r"where|cond"):
         ft.vmap(lambda a: a if a > 0 else -a)(x)
@@ -255,12 +255,12 @@ def test_arguments_without_an_axis_may_be_no_arrays():
     def chained(fun, x, how, *, shift):
         return fun(x) + (how["scale"] if how["name"] == "scaled" else 0) + shift
 
-    x = fnp.arange(3.0)
+    x = jnp.arange(3.0)
     how = {"name": "scaled", "scale": 2.0}
     mapped = ft.vmap(chained, in_axes=(None, 0, None))
-    assert mapped(fnp.sin, x, how, shift=x).tolist() == (fnp.sin(x) + 2 + x).tolist()
-    run = ft.jit(lambda x: ft.grad(lambda x: mapped(fnp.sin, x, how, shift=x).sum())(x))
+    assert mapped(jnp.sin, x, how, shift=x).tolist() == (jnp.sin(x) + 2 + x).tolist()
+    run = ft.jit(lambda x: ft.grad(lambda x: mapped(jnp.sin, x, how, shift=x).sum())(x))
     np.testing.assert_allclose(run(x), np.cos(x) + 1, rtol=1e-6)
     for axes in (0, (0, 0, None), (None, 0, {"name": 0, "scale": None})):
         with pytest.raises(NonArrayError, match="argument"):
-            ft.vmap(chained, in_axes=axes)(fnp.sin, x, how, shift=x)
+            ft.vmap(chained, in_axes=axes)(jnp.sin, x, how, shift=x)

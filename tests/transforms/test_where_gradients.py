@@ -4,28 +4,28 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.test_util import check_grads
 
-X = fnp.array([-1.0, 0.0, 2.0])
+X = jnp.array([-1.0, 0.0, 2.0])
 TWO = np.ones((3, 2), np.float32)
 
 # functions whose branches have infinite or no derivatives where they are not taken
 FUNCTIONS = {
-    "sqrt": lambda x: fnp.where(x > 0, fnp.sqrt(x), 0.0),
-    "log": lambda x: fnp.where(x > 0, fnp.log(x), x),
-    "log of sqrt": lambda x: fnp.where(x > 0, fnp.log(fnp.sqrt(x)) * x, x),
-    "reciprocal": lambda x: fnp.where(x != 0, 1 / x, x),
-    "power": lambda x: fnp.where(x > 0, x ** 0.5, 0.0),
-    "arccos": lambda x: fnp.where(abs(x) < 1, fnp.arccos(x), 0.0),
-    "overflow": lambda x: fnp.where(x < 1, fnp.exp(x * 50), 0.0),
-    "broadcast": lambda x: fnp.where((x > 0)[:, None], fnp.sqrt(x)[:, None] * TWO, 0.0),
-    "reduction": lambda x: fnp.where(x.sum() > 9, fnp.linalg.norm(x * 0), 1.0),
-    "nested": lambda x: fnp.where(x > 0, fnp.where(x > 1, fnp.log(x - 1), 0.0), x),
-    "jit": lambda x: fnp.where(x > 0, ft.jit(lambda y: fnp.log(fnp.sqrt(y)))(x), 0.0),
-    "checkpoint": lambda x: fnp.where(x > 0, ft.checkpoint(lambda y: fnp.log(fnp.sqrt(y)))(x), 0.0),
-    "rows": lambda x: fnp.where((x > 0)[:, None], x[:, None] / fnp.sqrt((x * x)[:, None]), 0.0),
-    "select": lambda x: fnp.select([x > 1, x > 0], [fnp.log(x - 1), fnp.sqrt(x)], x),
+    "sqrt": lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0),
+    "log": lambda x: jnp.where(x > 0, jnp.log(x), x),
+    "log of sqrt": lambda x: jnp.where(x > 0, jnp.log(jnp.sqrt(x)) * x, x),
+    "reciprocal": lambda x: jnp.where(x != 0, 1 / x, x),
+    "power": lambda x: jnp.where(x > 0, x ** 0.5, 0.0),
+    "arccos": lambda x: jnp.where(abs(x) < 1, jnp.arccos(x), 0.0),
+    "overflow": lambda x: jnp.where(x < 1, jnp.exp(x * 50), 0.0),
+    "broadcast": lambda x: jnp.where((x > 0)[:, None], jnp.sqrt(x)[:, None] * TWO, 0.0),
+    "reduction": lambda x: jnp.where(x.sum() > 9, jnp.linalg.norm(x * 0), 1.0),
+    "nested": lambda x: jnp.where(x > 0, jnp.where(x > 1, jnp.log(x - 1), 0.0), x),
+    "jit": lambda x: jnp.where(x > 0, ft.jit(lambda y: jnp.log(jnp.sqrt(y)))(x), 0.0),
+    "checkpoint": lambda x: jnp.where(x > 0, ft.checkpoint(lambda y: jnp.log(jnp.sqrt(y)))(x), 0.0),
+    "rows": lambda x: jnp.where((x > 0)[:, None], x[:, None] / jnp.sqrt((x * x)[:, None]), 0.0),
+    "select": lambda x: jnp.select([x > 1, x > 0], [jnp.log(x - 1), jnp.sqrt(x)], x),
 }
 WAYS = {
     "grad": lambda f: ft.grad(f),
@@ -55,20 +55,20 @@ def test_derivatives_of_the_branch_that_is_taken_are_right(fun):
 
 def test_a_zero_cotangent_of_the_branch_that_is_taken_keeps_its_second_derivative():
     # at the minimum the cotangent of sqrt is 0, and its derivative is not
-    fun = lambda x: fnp.where(x > 0, (fnp.sqrt(x) - 1) ** 2, 0.0).sum()
-    assert np.allclose(ft.hessian(fun)(fnp.array([1.0, 4.0, 0.0])), np.diag([0.5, 1 / 16, 0.0]))
+    fun = lambda x: jnp.where(x > 0, (jnp.sqrt(x) - 1) ** 2, 0.0).sum()
+    assert np.allclose(ft.hessian(fun)(jnp.array([1.0, 4.0, 0.0])), np.diag([0.5, 1 / 16, 0.0]))
 
 
 def test_programs_without_where_multiply_as_ever():
-    text = str(ft.make_jaxpr(ft.grad(lambda x: (fnp.sqrt(x) * fnp.log(x)).sum()))(X))
+    text = str(ft.make_jaxpr(ft.grad(lambda x: (jnp.sqrt(x) * jnp.log(x)).sum()))(X))
     assert "masked" not in text
-    selected = lambda w, x: fnp.where(x > 0, fnp.tanh(x @ w), 0.0).sum()
+    selected = lambda w, x: jnp.where(x > 0, jnp.tanh(x @ w), 0.0).sum()
     text = str(ft.make_jaxpr(ft.grad(selected))(np.ones((3, 3)), np.ones((3, 3))))
     assert text.count("masked_mul") == 1, "up to the product, not beyond"
 
 
 @pytest.mark.parametrize("scale", [
-    lambda x: x * 0.125, lambda x: x / np.float32(8), lambda x: x / fnp.sqrt(64.0)])
+    lambda x: x * 0.125, lambda x: x / np.float32(8), lambda x: x / jnp.sqrt(64.0)])
 def test_constant_factors_stay_plain(scale):
-    masked = lambda x: fnp.where(x > 0, scale(x), -np.inf).max()
+    masked = lambda x: jnp.where(x > 0, scale(x), -np.inf).max()
     assert "masked" not in str(ft.make_jaxpr(ft.grad(masked))(X))

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 RNG = np.random.default_rng(0)
 
@@ -19,6 +19,6 @@ def layers(*sizes):
 
 def network(params, x):
     for w, b in params[:-1]:
-        x = fnp.tanh(x @ w + b)
+        x = jnp.tanh(x @ w + b)
     w, b = params[-1]
     return x @ w + b

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.avals import ShapedArray
 from functrans.core.evaluate import interpret
 from functrans.core.staging import stage
@@ -49,15 +49,15 @@ def test_programs(name):
 
 
 MANY = {
-    "elementwise": (lambda x, y: fnp.sin(x) * y, [((n, m), (n, m)) for n, m in (
+    "elementwise": (lambda x, y: jnp.sin(x) * y, [((n, m), (n, m)) for n, m in (
         (3, 5), (50, 131), (1, 9001), (7, 7))]),
     "beside a row": (lambda x, y: x + y, [((n, m), (m,)) for n, m in (
         (3, 70), (1000, 90), (70, 202))]),
     "sums of rows": (lambda x: x.sum(1), [((n, m),) for n, m in ((3, 70), (1000, 90), (70, 122))]),
     "sums of columns": (lambda x: x.sum(0), [((n, m),) for n, m in ((12, 70), (15, 90), (9, 202))]),
-    "running sums": (lambda x: fnp.cumsum(x, 1), [((n, m),) for n, m in (
+    "running sums": (lambda x: jnp.cumsum(x, 1), [((n, m),) for n, m in (
         (9, 70), (12, 90), (40, 202))]),
-    "running sums down": (lambda x: fnp.cumsum(x, 0), [((n, m),) for n, m in (
+    "running sums down": (lambda x: jnp.cumsum(x, 0), [((n, m),) for n, m in (
         (70, 40), (90, 33), (120, 100))]),
     "softmax": (ft.nn.softmax, [((n, m),) for n, m in ((3, 702), (40, 1001), (2, 513))]),
     "transpose": (lambda x: x.T + 1, [((n, m),) for n, m in ((41, 70), (99, 33))]),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.triton.machine.device import binaries
 from tests.triton.emulated import check, kernels_of, program_of
 
@@ -33,55 +33,55 @@ def scaled(s):
 
 
 def exponentials(s):
-    e = fnp.exp(s - s.max(-1, keepdims=True))
+    e = jnp.exp(s - s.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
 def stopped(s):
-    e = fnp.exp(s - ft.lax.stop_gradient(s.max(-1, keepdims=True)))
+    e = jnp.exp(s - ft.lax.stop_gradient(s.max(-1, keepdims=True)))
     return e * (1 / e.sum(-1, keepdims=True))
 
 
 def plain(s):
-    return fnp.exp(s) / fnp.exp(s).sum(-1, keepdims=True)
+    return jnp.exp(s) / jnp.exp(s).sum(-1, keepdims=True)
 
 
 def by_logarithms(s):
-    return fnp.exp(ft.nn.log_softmax(s))
+    return jnp.exp(ft.nn.log_softmax(s))
 
 
 def causal(n=0, fill=-np.inf, strict=False):
     def change(s):
-        row, col = fnp.arange(s.shape[-2])[:, None], fnp.arange(s.shape[-1])
+        row, col = jnp.arange(s.shape[-2])[:, None], jnp.arange(s.shape[-1])
         seen = row + n > col if strict else col <= row + n
-        return fnp.where(seen, s * 0.25, fill)
+        return jnp.where(seen, s * 0.25, fill)
     return change
 
 
 def hidden(fill):
     def change(s):
-        row, col = fnp.arange(s.shape[-2])[:, None], fnp.arange(s.shape[-1])
-        return fnp.where(col > row, fill, s * 0.25)
+        row, col = jnp.arange(s.shape[-2])[:, None], jnp.arange(s.shape[-1])
+        return jnp.where(col > row, fill, s * 0.25)
     return change
 
 
 def triangle(s):
-    return fnp.where(fnp.tril(fnp.ones(s.shape[-2:], bool)), s * 0.25, -1e9)
+    return jnp.where(jnp.tril(jnp.ones(s.shape[-2:], bool)), s * 0.25, -1e9)
 
 
 def added(s):
-    seen = fnp.arange(s.shape[-2])[:, None] >= fnp.arange(s.shape[-1])
-    return s * 0.25 + fnp.where(seen, 0, -fnp.inf)
+    seen = jnp.arange(s.shape[-2])[:, None] >= jnp.arange(s.shape[-1])
+    return s * 0.25 + jnp.where(seen, 0, -jnp.inf)
 
 
 def grouped(q, k, v):
     q = q.reshape(B, 2, 3, T, D)
-    s = fnp.einsum("bhgqd,bhkd->bhgqk", q, k) * 0.25
-    return fnp.einsum("bhgqk,bhkd->bhgqd", ft.nn.softmax(s), v).reshape(B, 6, T, D)
+    s = jnp.einsum("bhgqd,bhkd->bhgqk", q, k) * 0.25
+    return jnp.einsum("bhgqk,bhkd->bhgqd", ft.nn.softmax(s), v).reshape(B, 6, T, D)
 
 
 def repeated(q, k, v):
-    return attend(q, fnp.repeat(k, 3, 1), fnp.repeat(v, 3, 1), scaled)
+    return attend(q, jnp.repeat(k, 3, 1), jnp.repeat(v, 3, 1), scaled)
 
 
 GROUPED = array(B, 6, T, D), array(B, 2, S, D), array(B, 2, S, D)
@@ -111,12 +111,12 @@ SPELLINGS = {
     "stopped maximum": (lambda q, k, v: attend(q, k, v, scaled, stopped), (Q, K, V)),
     "no maximum": (lambda q, k, v: attend(q, k, v, scaled, plain), (Q, K, V)),
     "log softmax": (lambda q, k, v: attend(q, k, v, scaled, by_logarithms), (Q, K, V)),
-    "einsum": (lambda q, k, v: fnp.einsum("bhqk,bhkd->bhqd", ft.nn.softmax(
-        fnp.einsum("bhqd,bhkd->bhqk", q, k) / 4), v), (Q, K, V)),
-    "einsum of rows first": (lambda q, k, v: fnp.einsum("bhqk,bkhd->bqhd", ft.nn.softmax(
-        fnp.einsum("bqhd,bkhd->bhqk", q * 0.25, k)), v), BTHD),
-    "keys first": (lambda q, k, v: fnp.einsum("bkqh,bkhd->bqhd", ft.nn.softmax(
-        fnp.einsum("bqhd,bkhd->bkqh", q, k) / 4, axis=1), v), BTHD),
+    "einsum": (lambda q, k, v: jnp.einsum("bhqk,bhkd->bhqd", ft.nn.softmax(
+        jnp.einsum("bhqd,bhkd->bhqk", q, k) / 4), v), (Q, K, V)),
+    "einsum of rows first": (lambda q, k, v: jnp.einsum("bhqk,bkhd->bqhd", ft.nn.softmax(
+        jnp.einsum("bqhd,bkhd->bhqk", q * 0.25, k)), v), BTHD),
+    "keys first": (lambda q, k, v: jnp.einsum("bkqh,bkhd->bqhd", ft.nn.softmax(
+        jnp.einsum("bqhd,bkhd->bkqh", q, k) / 4, axis=1), v), BTHD),
     "projected heads": (in_heads, (array(B, T, H * D), array(B, S, H * D), array(B, S, H * D))),
     "one head": (lambda q, k, v: attend(q, k, v, scaled), (Q[0, 0], K[0, 0], V[0, 0])),
     "no batch": (lambda q, k, v: attend(q, k, v, scaled), (Q[0], K[0], V[0])),
@@ -128,19 +128,19 @@ SPELLINGS = {
     "causal, hidden": (lambda q, k, v: attend(q, k, v, hidden(-1e30)), (Q, K, V)),
     "causal, triangle": (lambda q, k, v: attend(q, k, v, triangle), (Q, K, V)),
     "causal, added": (lambda q, k, v: attend(q, k, v, added), (Q, K, V)),
-    "mask": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s, -fnp.inf)),
+    "mask": (lambda q, k, v, m: attend(q, k, v, lambda s: jnp.where(m, s, -jnp.inf)),
              (Q, K, V, SEEN)),
-    "mask, -1e9": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s / 4, -1e9)),
+    "mask, -1e9": (lambda q, k, v, m: attend(q, k, v, lambda s: jnp.where(m, s / 4, -1e9)),
                    (Q, K, V, SEEN)),
-    "padding": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(
+    "padding": (lambda q, k, v, m: attend(q, k, v, lambda s: jnp.where(
         m[:, None, None], s, -1e30)), (Q, K, V, PADDED)),
-    "padding and causal": (lambda q, k, v, m: attend(q, k, v, lambda s: causal()(fnp.where(
-        m[:, None, None], s, -fnp.inf))), (Q, K, V, PADDED)),
-    "padding added": (lambda q, k, v, m: attend(q, k, v, lambda s: s / 4 + fnp.where(
+    "padding and causal": (lambda q, k, v, m: attend(q, k, v, lambda s: causal()(jnp.where(
+        m[:, None, None], s, -jnp.inf))), (Q, K, V, PADDED)),
+    "padding added": (lambda q, k, v, m: attend(q, k, v, lambda s: s / 4 + jnp.where(
         m[:, None, None], 0, -1e9)), (Q, K, V, PADDED)),
     "bias": (lambda q, k, v, b: attend(q, k, v, lambda s: s / 4 + b), (Q, K, V, BIAS)),
-    "distances": (lambda q, k, v: attend(q, k, v, lambda s: causal()(s - 0.1 * fnp.abs(
-        fnp.arange(T)[:, None] - fnp.arange(S)))), (Q, K, V)),
+    "distances": (lambda q, k, v: attend(q, k, v, lambda s: causal()(s - 0.1 * jnp.abs(
+        jnp.arange(T)[:, None] - jnp.arange(S)))), (Q, K, V)),
     "grouped heads": (grouped, GROUPED),
     "repeated heads": (repeated, GROUPED),
     "dot_product_attention": (ft.nn.dot_product_attention, BTHD),
@@ -186,7 +186,7 @@ def gradient(fun, count):
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_gradients(name):
     fun, args = SPELLINGS[name]
-    out = fun(*map(fnp.asarray, args))
+    out = fun(*map(jnp.asarray, args))
     found = kernels_of(check(gradient(fun, 3), array(*out.shape).astype(out.dtype), *args,
                              tolerance=1e-4))
     assert [k for k in found if k.startswith(("attention", "matmul"))] == [
@@ -207,7 +207,7 @@ def test_results_are_written_where_they_go(name):
     fun, args = SPELLINGS[name]
     _, program, _ = program_of(fun, *args)
     assert kernels_of(program) == ["attention"]
-    out = fun(*map(fnp.asarray, args))
+    out = fun(*map(jnp.asarray, args))
     _, program, _ = program_of(gradient(fun, 3), array(*out.shape).astype(out.dtype), *args)
     assert kernels_of(program) == ["attention", "attention_gradient_q", "attention_gradient_kv"]
 
@@ -223,7 +223,7 @@ def test_gradients_of_some_operands():
 def test_layers_share_nothing():
     def layers(x, w):
         for _ in range(2):
-            q, k, v = fnp.split(x @ w, 3, -1)
+            q, k, v = jnp.split(x @ w, 3, -1)
             x = x + in_heads(q, k, v)
         return (x ** 2).sum()
 
@@ -237,7 +237,7 @@ def test_layers_share_nothing():
 def test_a_loop_of_layers():
     def layers(x, ws):
         def layer(x, w):
-            q, k, v = fnp.split(x @ w, 3, -1)
+            q, k, v = jnp.split(x @ w, 3, -1)
             return x + in_heads(q, k, v), None
 
         return ft.lax.scan(layer, x, ws)[0]
@@ -260,7 +260,7 @@ def test_rows_that_see_nothing():
     seen[0, 0, 3] = False
 
     def masked(q, k, v, m, fill):
-        return attend(q, k, v, lambda s: fnp.where(m, s, fill))
+        return attend(q, k, v, lambda s: jnp.where(m, s, fill))
 
     for fill in (-np.inf, -1e9):  # NaN, and the mean of all values
         program = check(lambda *a, fill=fill: masked(*a, fill), Q, K, V, seen, tolerance=2e-5)
@@ -272,7 +272,7 @@ def test_rows_whose_keys_are_all_padding():
     padding = np.arange(S) < 4  # the first rows see only those
 
     def both(q, k, v, m):
-        return attend(q, k, v, lambda s: causal(0, -1e9)(fnp.where(m, -4e9, s)))
+        return attend(q, k, v, lambda s: causal(0, -1e9)(jnp.where(m, -4e9, s)))
 
     program = check(both, Q, K, V, padding, tolerance=2e-5)
     assert kernels_of(program)[-1] == "attention"
@@ -280,7 +280,7 @@ def test_rows_whose_keys_are_all_padding():
 
 def dropped(q, k, v, m):
     p = ft.nn.softmax(q @ k.swapaxes(-1, -2))
-    return fnp.where(m, p / 0.9, 0) @ v
+    return jnp.where(m, p / 0.9, 0) @ v
 
 
 DIFFERENT = {
@@ -291,19 +291,19 @@ DIFFERENT = {
     "scores are a result": (lambda q, k, v: (lambda s: (ft.nn.softmax(s) @ v, s))(
         q @ k.swapaxes(-1, -2)), (Q, K, V)),
     "dropout": (dropped, (Q, K, V, SEEN)),
-    "no sum": (lambda q, k, v: fnp.exp(q @ k.swapaxes(-1, -2) / 9) @ v, (Q, K, V)),
+    "no sum": (lambda q, k, v: jnp.exp(q @ k.swapaxes(-1, -2) / 9) @ v, (Q, K, V)),
     "sum of squares": (lambda q, k, v: attend(q, k, v, softmax=lambda s: (lambda e: e / (
-        e * e).sum(-1, keepdims=True))(fnp.exp(s / 9))), (Q, K, V)),
-    "other sum": (lambda q, k, v: attend(q, k, v, softmax=lambda s: fnp.exp(s / 9) / (
-        1 + fnp.exp(s / 9).sum(-1, keepdims=True))), (Q, K, V)),
-    "capped": (lambda q, k, v: attend(q, k, v, fnp.tanh), (Q, K, V)),
+        e * e).sum(-1, keepdims=True))(jnp.exp(s / 9))), (Q, K, V)),
+    "other sum": (lambda q, k, v: attend(q, k, v, softmax=lambda s: jnp.exp(s / 9) / (
+        1 + jnp.exp(s / 9).sum(-1, keepdims=True))), (Q, K, V)),
+    "capped": (lambda q, k, v: attend(q, k, v, jnp.tanh), (Q, K, V)),
     "squared": (lambda q, k, v: attend(q, k, v, lambda s: s * s / 9), (Q, K, V)),
     "scale of rows": (lambda q, k, v, b: attend(q, k, v, lambda s: s * b), (Q, K, V, BIAS)),
-    "small weights": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s, -5.0)),
+    "small weights": (lambda q, k, v, m: attend(q, k, v, lambda s: jnp.where(m, s, -5.0)),
                       (Q, K, V, SEEN)),
-    "mask, -1e4": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s, -1e4)),
+    "mask, -1e4": (lambda q, k, v, m: attend(q, k, v, lambda s: jnp.where(m, s, -1e4)),
                    (Q, K, V, SEEN)),
-    "masked weights": (lambda q, k, v, m: (lambda p: fnp.where(m, p, 0) @ v)(
+    "masked weights": (lambda q, k, v, m: (lambda p: jnp.where(m, p, 0) @ v)(
         ft.nn.softmax(q @ k.swapaxes(-1, -2))), (Q, K, V, SEEN)),
     "weights of others": (lambda q, k, v: ft.nn.softmax(q @ k.swapaxes(-1, -2))[::-1] @ v,
                           (Q, K, V)),
@@ -329,7 +329,7 @@ def test_the_gradient_of_a_bias_keeps_the_weights():
 @pytest.mark.parametrize("name", ["causal", "padding", "dpa, bfloat16", "grouped heads"])
 def test_kernels_compile(name):
     fun, args = SPELLINGS[name]
-    out = fun(*map(fnp.asarray, args))
+    out = fun(*map(jnp.asarray, args))
     _, program, _ = program_of(gradient(fun, 3), array(*out.shape).astype(out.dtype), *args)
     for binary in binaries(program).values():
         assert binary.cubin[:4] == b"\x7fELF"

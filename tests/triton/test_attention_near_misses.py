@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from tests.triton.emulated import check, kernels_of
 
 RNG = np.random.default_rng(3)
@@ -51,7 +51,7 @@ def of_exponentials(change):
     """Exponentials of scores, made weights by a function."""
     def fun(q, k, v, *more):
         s = scores(q, k)
-        return change(fnp.exp(s - ft.lax.stop_gradient(s.max(-1, keepdims=True))), *more) @ v
+        return change(jnp.exp(s - ft.lax.stop_gradient(s.max(-1, keepdims=True))), *more) @ v
     return fun
 
 
@@ -64,7 +64,7 @@ def of_values(change):
 
 
 def causal_after(n):
-    return of_weights(lambda p: fnp.where(fnp.arange(T)[:, None] + n >= fnp.arange(S), p, 0))
+    return of_weights(lambda p: jnp.where(jnp.arange(T)[:, None] + n >= jnp.arange(S), p, 0))
 
 
 NEAR_MISSES = {
@@ -73,7 +73,7 @@ NEAR_MISSES = {
     "scale per query": (of_scores(lambda s, x: s * x), QUERIES),
     "scale per head": (of_scores(lambda s, x: s * x), HEADS),
     "scale per pair": (of_scores(lambda s, x: s / (2 + x * x)), PAIRS),
-    "scale of one key": (of_scores(lambda s: fnp.where(fnp.arange(S) == 17, 3 * s, s)),),
+    "scale of one key": (of_scores(lambda s: jnp.where(jnp.arange(S) == 17, 3 * s, s)),),
     "temperature": (of_scores(lambda s, x: s / x), np.float32(3)),
     # other axes
     "softmax of queries": (lambda q, k, v: ft.nn.softmax(scores(q, k), -2) @ v,),
@@ -82,51 +82,51 @@ NEAR_MISSES = {
     "softmax of queries and keys": (lambda q, k, v: ft.nn.softmax(scores(q, k), (-1, -2)) @ v,),
     "sums of queries": (of_exponentials(lambda e: e / e.sum(-2, keepdims=True)),),
     # masks after the softmax
-    "mask of weights": (of_weights(lambda p, m: fnp.where(m, p, 0)), SEEN),
+    "mask of weights": (of_weights(lambda p, m: jnp.where(m, p, 0)), SEEN),
     "mask of weights, a product": (of_weights(lambda p, m: p * m), SEEN),
-    "mask of one weight": (of_weights(lambda p, m: fnp.where(m, p, 0)), ALL_BUT_ONE),
-    "weight of one key": (of_weights(lambda p: fnp.where(fnp.arange(S) == 17, 0, p)),),
-    "weight of one pair": (of_weights(lambda p: fnp.where(
-        (fnp.arange(T)[:, None] == 7) & (fnp.arange(S) == 11), 0, p)),),
-    "weight of the first query": (of_weights(lambda p: fnp.where(
-        fnp.arange(T)[:, None] > 0, p, 2 * p)),),
-    "mask of segments": (of_weights(lambda p, x: fnp.where(x < 100, p, 0)), SEGMENTS),
-    "mask of outliers": (of_weights(lambda p, x: fnp.where(x < 10, p, 0)), OUTLIER),
+    "mask of one weight": (of_weights(lambda p, m: jnp.where(m, p, 0)), ALL_BUT_ONE),
+    "weight of one key": (of_weights(lambda p: jnp.where(jnp.arange(S) == 17, 0, p)),),
+    "weight of one pair": (of_weights(lambda p: jnp.where(
+        (jnp.arange(T)[:, None] == 7) & (jnp.arange(S) == 11), 0, p)),),
+    "weight of the first query": (of_weights(lambda p: jnp.where(
+        jnp.arange(T)[:, None] > 0, p, 2 * p)),),
+    "mask of segments": (of_weights(lambda p, x: jnp.where(x < 100, p, 0)), SEGMENTS),
+    "mask of outliers": (of_weights(lambda p, x: jnp.where(x < 10, p, 0)), OUTLIER),
     "causal after": (causal_after(0),),
     "causal after, n": (causal_after(5),),
     "causal after, all but a pair": (causal_after(S - 2),),
-    "large weights": (of_weights(lambda p: fnp.where(p < 0.3, p, 0)),),
-    "small weights": (of_weights(lambda p: fnp.where(p > 0.01, p, 0)),),
-    "mask of exponentials": (of_exponentials(lambda e, m: fnp.where(m, e, 0) / total(e)), SEEN),
-    "mask of sums": (of_exponentials(lambda e, m: e / total(fnp.where(m, e, 0))), SEEN),
-    "another mask of sums": (of_exponentials(lambda e, m, n: fnp.where(m, e, 0) / total(
-        fnp.where(n, e, 0))), SEEN, ALL_BUT_ONE),
+    "large weights": (of_weights(lambda p: jnp.where(p < 0.3, p, 0)),),
+    "small weights": (of_weights(lambda p: jnp.where(p > 0.01, p, 0)),),
+    "mask of exponentials": (of_exponentials(lambda e, m: jnp.where(m, e, 0) / total(e)), SEEN),
+    "mask of sums": (of_exponentials(lambda e, m: e / total(jnp.where(m, e, 0))), SEEN),
+    "another mask of sums": (of_exponentials(lambda e, m, n: jnp.where(m, e, 0) / total(
+        jnp.where(n, e, 0))), SEEN, ALL_BUT_ONE),
     # dropout
-    "dropout": (of_weights(lambda p, m: fnp.where(m, p / 0.75, 0)), SEEN),
+    "dropout": (of_weights(lambda p, m: jnp.where(m, p / 0.75, 0)), SEEN),
     "dropout, a product": (of_weights(lambda p, m: p * m / 0.75), SEEN),
     "dropout of numbers": (of_weights(lambda p, m: p * m), SEEN.astype("f") / 0.75),
     # normalisers
     "sum without a key": (of_exponentials(lambda e: e / total(e[..., 1:])),),
-    "sum without the last key": (of_exponentials(lambda e: e / total(fnp.where(
-        fnp.arange(S) < S - 1, e, 0))),),
+    "sum without the last key": (of_exponentials(lambda e: e / total(jnp.where(
+        jnp.arange(S) < S - 1, e, 0))),),
     "sum and a sink": (of_exponentials(lambda e: e / (total(e) + 1)),),
     "sum and a number": (lambda q, k, v: (lambda e: e / (total(e) + 1e-6))(
-        fnp.exp(scores(q, k) - 16)) @ v,),
+        jnp.exp(scores(q, k) - 16)) @ v,),
     "sum and a small number": (lambda q, k, v: (lambda e: e / (total(e) + 1e-9))(
-        fnp.exp(scores(q, k) - 20)) @ v,),
+        jnp.exp(scores(q, k) - 20)) @ v,),
     "sum of twice a key": (of_exponentials(lambda e: e / (total(e) + e[..., 3:4])),),
     "mean": (of_exponentials(lambda e: e / e.mean(-1, keepdims=True)),),
     "maximum": (of_exponentials(lambda e: e / e.max(-1, keepdims=True)),),
-    "another shift of the sum": (lambda q, k, v, x: (lambda s: fnp.exp(s - x) / total(fnp.exp(
+    "another shift of the sum": (lambda q, k, v, x: (lambda s: jnp.exp(s - x) / total(jnp.exp(
         s)))(scores(q, k)) @ v, QUERIES),
-    "a shift of keys": (lambda q, k, v, x: (lambda s: fnp.exp(s - x) / total(fnp.exp(s)))(
+    "a shift of keys": (lambda q, k, v, x: (lambda s: jnp.exp(s - x) / total(jnp.exp(s)))(
         scores(q, k)) @ v, KEYS),
-    "a guard that is no 0": (of_exponentials(lambda e, m: (lambda e: fnp.where(
-        total(e) == 0, 1 / S, e / total(e)))(fnp.where(m, e, 0))), NO_ROW),
-    "a guard of small sums": (lambda q, k, v: (lambda e: fnp.where(total(e) < 1e-6, 0, e / total(
-        e)))(fnp.exp(scores(q, k) - 20)) @ v,),
-    "a sum that is at least a number": (lambda q, k, v: (lambda e: e / fnp.maximum(total(
-        e), 1e-6))(fnp.exp(scores(q, k) - 20)) @ v,),
+    "a guard that is no 0": (of_exponentials(lambda e, m: (lambda e: jnp.where(
+        total(e) == 0, 1 / S, e / total(e)))(jnp.where(m, e, 0))), NO_ROW),
+    "a guard of small sums": (lambda q, k, v: (lambda e: jnp.where(total(e) < 1e-6, 0, e / total(
+        e)))(jnp.exp(scores(q, k) - 20)) @ v,),
+    "a sum that is at least a number": (lambda q, k, v: (lambda e: e / jnp.maximum(total(
+        e), 1e-6))(jnp.exp(scores(q, k) - 20)) @ v,),
     # weights with something besides
     "weights and a bit": (of_weights(lambda p, x: p + 1e-6 * x), HUGE),
     "weights and a part": (of_weights(lambda p, x: p * (1 + 1e-7 * x)), HUGE),
@@ -139,26 +139,26 @@ NEAR_MISSES = {
     "scores of few bits": (of_scores(lambda s: s.astype("float8_e5m2").astype("f")),),
     "signs": (of_weights(lambda p: (p != 0).astype("f")),),
     "squares": (of_weights(lambda p: p * p),),
-    "bounded": (of_weights(lambda p: fnp.minimum(p, 0.2)),),
-    "nan_to_num": (of_weights(lambda p: fnp.nan_to_num(p, nan=3.0)),),
+    "bounded": (of_weights(lambda p: jnp.minimum(p, 0.2)),),
+    "nan_to_num": (of_weights(lambda p: jnp.nan_to_num(p, nan=3.0)),),
     # values
-    "values of other keys": (of_values(lambda p, v: p @ fnp.roll(p.swapaxes(-1, -2) @ p, 1, -1)
+    "values of other keys": (of_values(lambda p, v: p @ jnp.roll(p.swapaxes(-1, -2) @ p, 1, -1)
                                        @ v),),
-    "weights of other keys": (of_weights(lambda p: fnp.roll(p, 1, -1)),),
-    "weights of other queries": (of_weights(lambda p: fnp.roll(p, 1, -2)),),
+    "weights of other keys": (of_weights(lambda p: jnp.roll(p, 1, -1)),),
+    "weights of other queries": (of_weights(lambda p: jnp.roll(p, 1, -2)),),
     "weights from the end": (of_weights(lambda p: p[..., ::-1]),),
     "weights of other heads": (of_weights(lambda p: p[:, ::-1]),),
     "weights but the first": (lambda q, k, v: ft.nn.softmax(scores(q, k))[..., 1:] @ v[:, :, 1:],),
-    "scores of other keys": (lambda q, k, v: (lambda s: fnp.exp(fnp.roll(s, 1, -1)) / total(
-        fnp.exp(s + fnp.roll(s, 1, -1))))(scores(q, k)) @ v,),
+    "scores of other keys": (lambda q, k, v: (lambda s: jnp.exp(jnp.roll(s, 1, -1)) / total(
+        jnp.exp(s + jnp.roll(s, 1, -1))))(scores(q, k)) @ v,),
     # functions of scores
-    "capped": (of_scores(lambda s: 3 * fnp.tanh(s / 3)),),
-    "absolute": (of_scores(fnp.abs),),
-    "positive": (of_scores(lambda s: fnp.maximum(s, 0)),),
-    "a choice of scores": (of_scores(lambda s: fnp.where(s > 2.5, 0, s)),),
+    "capped": (of_scores(lambda s: 3 * jnp.tanh(s / 3)),),
+    "absolute": (of_scores(jnp.abs),),
+    "positive": (of_scores(lambda s: jnp.maximum(s, 0)),),
+    "a choice of scores": (of_scores(lambda s: jnp.where(s > 2.5, 0, s)),),
     "twice": (of_scores(lambda s: s + 1e-3 * s * s),),
-    "a small weight": (of_scores(lambda s, m: fnp.where(m, s, -5.0)), SEEN),
-    "a mask, then a bias": (of_scores(lambda s, m, x: fnp.where(m, s, -1e4) + 1e4 * x), SEEN, KEYS),
+    "a small weight": (of_scores(lambda s, m: jnp.where(m, s, -5.0)), SEEN),
+    "a mask, then a bias": (of_scores(lambda s, m, x: jnp.where(m, s, -1e4) + 1e4 * x), SEEN, KEYS),
 }
 
 
@@ -201,20 +201,20 @@ BUCKETS = RNG.integers(0, 9, (T, S)).astype("i4")
 
 def narrow_causal(dtype, size):
     def fun(q, k, v):
-        row, col = fnp.arange(size).astype(dtype)[:, None], fnp.arange(size).astype(dtype)
-        return ft.nn.softmax(fnp.where(row >= col, scores(q, k), -fnp.inf)) @ v
+        row, col = jnp.arange(size).astype(dtype)[:, None], jnp.arange(size).astype(dtype)
+        return ft.nn.softmax(jnp.where(row >= col, scores(q, k), -jnp.inf)) @ v
     return fun
 
 
 def unsigned_causal(s):
     """Differences of unsigned integers, which are never below 0: all is seen."""
-    row, col = fnp.arange(T, dtype="u4")[:, None], fnp.arange(S, dtype="u4")
-    return fnp.where(row - col >= 0, s, -fnp.inf)
+    row, col = jnp.arange(T, dtype="u4")[:, None], jnp.arange(S, dtype="u4")
+    return jnp.where(row - col >= 0, s, -jnp.inf)
 
 
 def offset(n):
-    return of_scores(lambda s: fnp.where(
-        fnp.arange(T)[:, None] + n >= fnp.arange(S), s, -fnp.inf))
+    return of_scores(lambda s: jnp.where(
+        jnp.arange(T)[:, None] + n >= jnp.arange(S), s, -jnp.inf))
 
 
 # attention, and what it does where it differs most from what is usual
@@ -222,29 +222,29 @@ EDGES = {
     "causal, an offset": (offset(5),),
     "causal, one pair hidden": (offset(S - 2),),
     "causal, half of the rows see nothing": (offset(-T // 2),),
-    "causal by numbers, rows that see nothing": (of_scores(lambda s: fnp.where(
-        fnp.arange(T)[:, None] - 3 >= fnp.arange(S), s, -1e9)),),
-    "hidden by a number": (of_scores(lambda s, m: fnp.where(m, s, -1e9)), NO_ROW),
-    "hidden by a number, scaled": (of_scores(lambda s, m: fnp.where(m, s, -4e9) * 0.25), NO_ROW),
-    "hidden by two numbers": (of_scores(lambda s, m, n: fnp.where(
-        n, fnp.where(m, s, -1e9), -2e9)), NO_ROW, SEEN),
-    "hidden by a number twice": (of_scores(lambda s, m, n: fnp.where(
-        n, fnp.where(m, s, -1e9), -1e9)), NO_ROW, SEEN),
-    "hidden by a number, then infinity": (of_scores(lambda s, m, n: fnp.where(
-        n, fnp.where(m, s, -1e9), -fnp.inf)), NO_ROW, SEEN),
-    "hidden by infinity, then a number": (of_scores(lambda s, m, n: fnp.where(
-        n, fnp.where(m, s, -fnp.inf), -1e9)), SEEN, NO_ROW),
-    "causal, then hidden by a number": (of_scores(lambda s, n: fnp.where(n, fnp.where(
-        fnp.arange(T)[:, None] >= fnp.arange(S), s, -fnp.inf), -1e9)), NO_ROW),
-    "hidden by a number, then causal": (of_scores(lambda s, n: fnp.where(
-        fnp.arange(T)[:, None] >= fnp.arange(S), fnp.where(n, s, -1e9), -fnp.inf)), NO_ROW),
-    "a bias, then hidden by a number": (of_scores(lambda s, m, x: fnp.where(
+    "causal by numbers, rows that see nothing": (of_scores(lambda s: jnp.where(
+        jnp.arange(T)[:, None] - 3 >= jnp.arange(S), s, -1e9)),),
+    "hidden by a number": (of_scores(lambda s, m: jnp.where(m, s, -1e9)), NO_ROW),
+    "hidden by a number, scaled": (of_scores(lambda s, m: jnp.where(m, s, -4e9) * 0.25), NO_ROW),
+    "hidden by two numbers": (of_scores(lambda s, m, n: jnp.where(
+        n, jnp.where(m, s, -1e9), -2e9)), NO_ROW, SEEN),
+    "hidden by a number twice": (of_scores(lambda s, m, n: jnp.where(
+        n, jnp.where(m, s, -1e9), -1e9)), NO_ROW, SEEN),
+    "hidden by a number, then infinity": (of_scores(lambda s, m, n: jnp.where(
+        n, jnp.where(m, s, -1e9), -jnp.inf)), NO_ROW, SEEN),
+    "hidden by infinity, then a number": (of_scores(lambda s, m, n: jnp.where(
+        n, jnp.where(m, s, -jnp.inf), -1e9)), SEEN, NO_ROW),
+    "causal, then hidden by a number": (of_scores(lambda s, n: jnp.where(n, jnp.where(
+        jnp.arange(T)[:, None] >= jnp.arange(S), s, -jnp.inf), -1e9)), NO_ROW),
+    "hidden by a number, then causal": (of_scores(lambda s, n: jnp.where(
+        jnp.arange(T)[:, None] >= jnp.arange(S), jnp.where(n, s, -1e9), -jnp.inf)), NO_ROW),
+    "a bias, then hidden by a number": (of_scores(lambda s, m, x: jnp.where(
         m, s + x, -1e9)), NO_ROW, 100 * PAIRS),
-    "hidden by a number, then a bias": (of_scores(lambda s, m, x: fnp.where(
+    "hidden by a number, then a bias": (of_scores(lambda s, m, x: jnp.where(
         m, s, -1e9) + x), SEEN, PAIRS),
-    "a small number is added": (of_scores(lambda s, m: s + fnp.where(m, 0, -1e9)), SEEN),
-    "weights are hidden again": (lambda q, k, v, m: fnp.where(m, ft.nn.softmax(fnp.where(
-        m, scores(q, k), -fnp.inf)), 0) @ v, NO_ROW),
+    "a small number is added": (of_scores(lambda s, m: s + jnp.where(m, 0, -1e9)), SEEN),
+    "weights are hidden again": (lambda q, k, v, m: jnp.where(m, ft.nn.softmax(jnp.where(
+        m, scores(q, k), -jnp.inf)), 0) @ v, NO_ROW),
     "a bias of the query": (of_scores(lambda s, x: s + 10 * x), QUERIES),
     "a bias of the key": (of_scores(lambda s, x: s + x), KEYS),
     "a bias of the head": (of_scores(lambda s, x: s - x), HEADS),
@@ -253,16 +253,16 @@ EDGES = {
     "a bias of buckets": (lambda q, k, v, t, x: ft.nn.softmax(scores(q, k) + t[x]) @ v, KEYS,
                           BUCKETS),
     "queries that are hidden": (of_scores(lambda s, x: s + x), FLOORS),
-    "another shift": (lambda q, k, v, x: (lambda e: e / total(e))(fnp.exp(
+    "another shift": (lambda q, k, v, x: (lambda e: e / total(e))(jnp.exp(
         scores(q, k) - x)) @ v, QUERIES),
-    "a shift that is infinite": (lambda q, k, v, x: (lambda e: e / total(e))(fnp.exp(
+    "a shift that is infinite": (lambda q, k, v, x: (lambda e: e / total(e))(jnp.exp(
         scores(q, k) + x)) @ v, FLOORS),
-    "the maximum of a part": (lambda q, k, v, m: (lambda s: (lambda e: e / total(e))(fnp.exp(
-        s - ft.lax.stop_gradient(fnp.where(m, s, -fnp.inf).max(-1, keepdims=True)))))(
+    "the maximum of a part": (lambda q, k, v, m: (lambda s: (lambda e: e / total(e))(jnp.exp(
+        s - ft.lax.stop_gradient(jnp.where(m, s, -jnp.inf).max(-1, keepdims=True)))))(
             scores(q, k)) @ v, NO_ROW),
-    "a maximum that is finite": (lambda q, k, v, m: (lambda s: (lambda e: e / total(e))(fnp.exp(
-        s - ft.lax.stop_gradient(fnp.nan_to_num(s.max(-1, keepdims=True), neginf=0.0)))))(
-            fnp.where(m, scores(q, k), -fnp.inf)) @ v, SEEN),
+    "a maximum that is finite": (lambda q, k, v, m: (lambda s: (lambda e: e / total(e))(jnp.exp(
+        s - ft.lax.stop_gradient(jnp.nan_to_num(s.max(-1, keepdims=True), neginf=0.0)))))(
+            jnp.where(m, scores(q, k), -jnp.inf)) @ v, SEEN),
     "differences without a sign": (of_scores(unsigned_causal),),
 }
 

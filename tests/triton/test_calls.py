@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.triton.kernels import device_math
 from functrans.lowering.triton.machine.device import binaries
@@ -34,27 +34,27 @@ PRODUCTS = {  # a function, its arguments, and its kernels
     "bfloat16": (lambda x, w: ft.nn.gelu((x @ w).astype("f") + 1).astype("bfloat16"), HALF,
                  ["matmul"]),
     "compared": (lambda x, w: x @ w > 0, (X, W), ["matmul"]),
-    "kept": (lambda x, w, b: (x @ w, fnp.tanh(x @ w + b)), (X, W, B), ["matmul"]),
-    "two products": (lambda x, w, y, v: fnp.tanh(x @ w + y @ v), (X, W, Y, V),
+    "kept": (lambda x, w, b: (x @ w, jnp.tanh(x @ w + b)), (X, W, B), ["matmul"]),
+    "two products": (lambda x, w, y, v: jnp.tanh(x @ w + y @ v), (X, W, Y, V),
                      ["matmul", "matmul"]),
-    "rows": (lambda x, w: (x @ w) * fnp.arange(96.0)[:, None], (X, W), ["matmul"]),
-    "batch": (lambda x, w: fnp.tanh(x.reshape(2, 48, 40) @ w.reshape(2, 40, 56)), (X, W),
+    "rows": (lambda x, w: (x @ w) * jnp.arange(96.0)[:, None], (X, W), ["matmul"]),
+    "batch": (lambda x, w: jnp.tanh(x.reshape(2, 48, 40) @ w.reshape(2, 40, 56)), (X, W),
               ["matmul"]),
-    "many small": (lambda x, w, b: fnp.tanh(fnp.einsum("bij,bjk->bik", x, w) + b[:48]),
+    "many small": (lambda x, w, b: jnp.tanh(jnp.einsum("bij,bjk->bik", x, w) + b[:48]),
                    (array(300, 17, 20), array(300, 20, 48), B), ["matmul"]),
-    "rest is a kernel": (lambda x, w, z: (lambda y: (y, y.sum(0)))(fnp.tanh(x @ w) * z),
+    "rest is a kernel": (lambda x, w, z: (lambda y: (y, y.sum(0)))(jnp.tanh(x @ w) * z),
                          (X, W, Z), None),
-    "long sum": (lambda x, w, b: fnp.tanh(x @ w + b[:20]), (array(20, 8192), array(8192, 20), B),
+    "long sum": (lambda x, w, b: jnp.tanh(x @ w + b[:20]), (array(20, 8192), array(8192, 20), B),
                  ["matmul"]),
-    "odd": (lambda x, w, b: fnp.tanh(x @ w + b[:67]), (array(33, 19), array(19, 67), B),
+    "odd": (lambda x, w, b: jnp.tanh(x @ w + b[:67]), (array(33, 19), array(19, 67), B),
             ["matmul"]),
-    "few rows": (lambda x, w, b: fnp.tanh(x @ w) * b[:5], (array(3, 40), array(40, 5), B),
+    "few rows": (lambda x, w, b: jnp.tanh(x @ w) * b[:5], (array(3, 40), array(40, 5), B),
                  SUM),
-    "one row": (lambda x, w, b: fnp.tanh(x @ w) * b, (array(1, 40), W, B), ["matmul"]),
-    "one column": (lambda x, w: fnp.tanh(x @ w), (X, array(40, 1)), SUM),
-    "two results of one row": (lambda x, w, b: (lambda y: (y, 1 - y * y))(fnp.tanh(x @ w + b)),
+    "one row": (lambda x, w, b: jnp.tanh(x @ w) * b, (array(1, 40), W, B), ["matmul"]),
+    "one column": (lambda x, w: jnp.tanh(x @ w), (X, array(40, 1)), SUM),
+    "two results of one row": (lambda x, w, b: (lambda y: (y, 1 - y * y))(jnp.tanh(x @ w + b)),
                                (array(1, 40), W, B), ["matmul"]),
-    "moved": (lambda x, w: fnp.einsum("bij,bjk->ibk", x, w), (BX, BW), ["matmul"]),
+    "moved": (lambda x, w: jnp.einsum("bij,bjk->ibk", x, w), (BX, BW), ["matmul"]),
     "heads": (lambda x, w: (x.reshape(2, 24, 24, 40) @ w.reshape(2, 24, 40, 48)
                             ).swapaxes(1, 2).reshape(2, 24, -1), (BX, BW), ["matmul"]),
     "gradient": (lambda x, w, b, z: (lambda out, pull: (out, *pull(z)))(
@@ -132,7 +132,7 @@ CONVOLUTIONS = {
 def test_convolutions(name, gradient):
     fun, args = CONVOLUTIONS[name]
     if gradient:
-        out = fun(*map(fnp.asarray, args))
+        out = fun(*map(jnp.asarray, args))
         ct = array(*out.shape).astype(out.dtype)
         program = check(lambda ct, *args: ft.vjp(fun, *args)[1](ct), ct, *args,
                         tolerance=2e-4 if name != "bfloat16" else 2e-2)

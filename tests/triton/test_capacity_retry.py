@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.compiling import for_compiler
@@ -20,7 +20,7 @@ X = np.arange(3, dtype="f") * 0.1 + 0.01
 
 def grown(x):
     return lax.while_loop(lambda c: c[0].sum() < 4, lambda c: (
-        c[0] * fnp.exp(0.1 * fnp.sin(c[0])) + 0.3, c[1] + c[0] ** 2), (x, x))[1].sum()
+        c[0] * jnp.exp(0.1 * jnp.sin(c[0])) + 0.3, c[1] + c[0] ** 2), (x, x))[1].sum()
 
 
 def never(x):
@@ -29,7 +29,7 @@ def never(x):
 
 def lanes(x):
     return ft.vmap(lambda v: lax.while_loop(
-        lambda c: c < 0.6, lambda c: c * 1.5 + 0.1 * fnp.sin(c), v))(x).sum()
+        lambda c: c < 0.6, lambda c: c * 1.5 + 0.1 * jnp.sin(c), v))(x).sum()
 
 
 def until(limit, v):
@@ -55,7 +55,7 @@ def descent(x):
 
 PROGRAMS = {
     "gradient": ft.grad(grown), "no iteration": ft.grad(never), "lanes": ft.grad(lanes),
-    "batch": lambda x: ft.vmap(ft.grad(grown))(fnp.stack([x, x * 2])),
+    "batch": lambda x: ft.vmap(ft.grad(grown))(jnp.stack([x, x * 2])),
     "second derivatives": ft.grad(lambda x: (ft.grad(grown)(x) ** 2).sum()),
     "in a while": ft.grad(in_while), "in a scan": ft.grad(in_scan),
     "in a branch": ft.grad(in_branch), "descent": descent,
@@ -145,7 +145,7 @@ def test_a_loop_that_is_done_does_not_wait_for_loops_in_it():
         return lax.while_loop(lambda u: u[0] < 3, lambda u: (u[0] + u[1], u[1]), (v, 4 - v))[0]
 
     def outer(x):
-        return lax.while_loop(lambda v: v < 4, lambda v: fnp.sin(v) + inner(v) + 2, x)
+        return lax.while_loop(lambda v: v < 4, lambda v: jnp.sin(v) + inner(v) + 2, x)
 
     x = np.float32(0.5)
     (out,) = compiled(ft.grad(outer), x).run([x])

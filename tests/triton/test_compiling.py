@@ -15,7 +15,7 @@ import pytest
 from triton import knobs
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import BackendError
 from functrans.lowering.schedule.target import cuda_target, target_named
 from functrans.lowering.store.cache import Cache
@@ -426,7 +426,7 @@ def test_targets():
 
 def test_no_addition_of_two_halves_of_a_register():
     """ptxas forgets their constants: the last element of a repeated diagonal was another one."""
-    compiled = ft.lower(lambda d: fnp.broadcast_to(fnp.diag(d), (16, 6, 6)),
+    compiled = ft.lower(lambda d: jnp.broadcast_to(jnp.diag(d), (16, 6, 6)),
                         np.ones(6, "f"), target="cuda:90").compile()
     (kernel,) = compiled.kernels
     assert "16x2" not in kernel.ptx and "VIADD.16x2" not in kernel.sass

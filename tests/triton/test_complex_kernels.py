@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import DTypeError
 from functrans.lowering.triton.host_steps import REASONS
@@ -26,18 +26,18 @@ def numbers(*shape):
 Z, W = numbers(40, 33), numbers(40, 33)
 PROGRAMS = {  # a function of two arrays, and how many kernels it is
     "arithmetic": (lambda z, w: z * w + w.conj() / (1 + z * z.conj()), 1),
-    "functions": (lambda z, w: fnp.exp(1j * z) + fnp.sqrt(w), 1),
-    "of real numbers": (lambda z, w: lax.complex(abs(z), fnp.angle(w)), 1),
+    "functions": (lambda z, w: jnp.exp(1j * z) + jnp.sqrt(w), 1),
+    "of real numbers": (lambda z, w: lax.complex(abs(z), jnp.angle(w)), 1),
     "parts": (lambda z, w: (z.real, w.imag, abs(z)), 1),
     "dtypes": (lambda z, w: (z.astype("complex64"), z.astype("complex128")), 1),
-    "rows": (lambda z, w: z / fnp.sqrt((abs(z) ** 2).sum(1, keepdims=True)), 1),
+    "rows": (lambda z, w: z / jnp.sqrt((abs(z) ** 2).sum(1, keepdims=True)), 1),
     "sums": (lambda z, w: (z * w).sum(1), 1),
     "turned": (lambda z, w: z.T.reshape(-1)[::-1] * 2j, 1),
-    "gathered": (lambda z, w: z[fnp.array([3, 3, -1])] * w[:3], 1),
-    "scattered": (lambda z, w: z.at[fnp.array([1, 1])].add(w[:2]), None),
+    "gathered": (lambda z, w: z[jnp.array([3, 3, -1])] * w[:3], 1),
+    "scattered": (lambda z, w: z.at[jnp.array([1, 1])].add(w[:2]), None),
     "matrices": (lambda z, w: z @ w.conj().T + 1, None),
-    "products": (lambda z, w: fnp.prod(z[:, :12], 1), 2),
-    "running products": (lambda z, w: fnp.cumprod(z[:, :9], 1), None),
+    "products": (lambda z, w: jnp.prod(z[:, :12], 1), 2),
+    "running products": (lambda z, w: jnp.cumprod(z[:, :9], 1), None),
     "constants": (lambda z, w: z + np.arange(33) * 1j, 1),
     "handed through": (lambda z, w: (z, w, z[:2]), 1),
     "loop": (lambda z, w: lax.scan(lambda c, x: (c * x, c), z[0], w[:3]), None),
@@ -73,7 +73,7 @@ def test_a_number_is_one_access():
 
 
 def test_what_has_no_rule_is_left_to_the_host_alone():
-    program = check(lambda z: (z * 2).at[fnp.array([1, 0, 1])].max(z) * 2, Z[:3])
+    program = check(lambda z: (z * 2).at[jnp.array([1, 0, 1])].max(z) * 2, Z[:3])
     assert [type(step) for step in program.steps].count(HostStep) == 1
     assert len(kernels_of(program)) == 2
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import BackendError
 from functrans.core.evaluate import interpret
@@ -24,17 +24,17 @@ def momentum(w, m, g):
 
 
 def trained(w, x):
-    return w - 0.1 * ft.grad(lambda w: (fnp.tanh(x @ w) ** 2).sum())(w)
+    return w - 0.1 * ft.grad(lambda w: (jnp.tanh(x @ w) ** 2).sum())(w)
 
 
 def adam(w, m, v, g):
     m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
-    return w - 0.1 * m / (fnp.sqrt(v) + 1e-8), m, v
+    return w - 0.1 * m / (jnp.sqrt(v) + 1e-8), m, v
 
 
 def many_results(x, w, y):
     z = x @ w
-    a, b = fnp.tanh(z), fnp.exp(-z)
+    a, b = jnp.tanh(z), jnp.exp(-z)
     return z, a, b, a * b, b * b + y
 
 
@@ -52,7 +52,7 @@ PROGRAMS = {  # a function, its arguments, donated ones, and what is given to wh
     "softmax": (lambda x: ft.nn.softmax(x, -1), (X,), (0,), {}),
     "read at its place by another": (lambda x, y: (y * 2, x + 1), (X, Y), (0,), {1: 0}),
     "read again": (lambda x, w: ((x * 2) @ w, x * 2, x @ x.T), (W, W), (0,), {}),
-    "read before": (lambda x, w: fnp.sin((x @ w).sum(0)) * w, (X, W), (0, 1), {0: 1}),
+    "read before": (lambda x, w: jnp.sin((x @ w).sum(0)) * w, (X, W), (0, 1), {0: 1}),
     "another shape": (lambda x: x.sum(0), (X,), (0,), {}),
     "as it is": (lambda x, y: (x, x + y), (X, Y), (0,), {}),
     "not donated": (lambda x, y: x * 2 + y, (X, Y), (), {})}
@@ -89,13 +89,13 @@ def test_updates_that_must_be_in_place():
 
     with ft.config.use_backend("triton"):
         update = ft.jit(put, donate_argnums=0, require_inplace=True)
-        np.testing.assert_array_equal(update(fnp.asarray(X), Y[0])[3], Y[0])
+        np.testing.assert_array_equal(update(jnp.asarray(X), Y[0])[3], Y[0])
         with pytest.raises(BackendError, match="needs a copy") as caught:
             ft.jit(put, require_inplace=True)(X, Y[0])
         assert "belongs to the caller" in str(caught.value)
         with pytest.raises(BackendError, match="is read afterwards"):
             ft.jit(lambda x, y: (put(x, y), x.sum(0)), donate_argnums=0,
-                   require_inplace=True)(fnp.asarray(X), Y[0])
+                   require_inplace=True)(jnp.asarray(X), Y[0])
         inner = ft.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: x.at[i].set(0), x * 2),
                        require_inplace=True)
         np.testing.assert_array_equal(inner(X), np.where(np.arange(40)[:, None] < 3, 0, X * 2))
@@ -112,13 +112,13 @@ def test_updates_in_order_are_in_place():
         assert memory["donated"] == X.nbytes
         expected = X.copy()
         np.add.at(expected, args[1], args[2])
-        np.testing.assert_allclose(update(fnp.asarray(X), *args[1:]), expected, 1e-6)
+        np.testing.assert_allclose(update(jnp.asarray(X), *args[1:]), expected, 1e-6)
         with pytest.raises(BackendError, match="belongs to the caller"):
             ft.jit(add, require_inplace=True)(*args)
 
 
 def test_compiled_programs_take_what_is_donated():
-    x = fnp.asarray(X)
+    x = jnp.asarray(X)
     compiled = ft.jit(lambda x, y: x.at[3].set(y), donate_argnums=0).lower(x, Y[0]).compile()
     np.testing.assert_array_equal(compiled(x, Y[0])[3], Y[0])
     with pytest.raises(RuntimeError, match="donated"):

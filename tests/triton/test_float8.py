@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.triton.emulator.emulation import emulation
 from functrans.lowering.triton.emulator.interpret import Buffer, interpreted
@@ -75,17 +75,17 @@ def test_kernels_round_as_numpy(name):
 
 
 def eight(dtype, *shape, scale=1.0):
-    return fnp.asarray((RNG.normal(size=shape) * scale).astype("f4")).astype(dtype)
+    return jnp.asarray((RNG.normal(size=shape) * scale).astype("f4")).astype(dtype)
 
 
 PROGRAMS = {
     "to float8": lambda x: (x.astype("float32") * 100).astype(x.dtype),
     "from float8": lambda x: x.astype("float32"), "to integers": lambda x: x.astype("int32"),
-    "one operation": lambda x: x * x, "a function": fnp.tanh, "compared": lambda x: x < 0.5,
-    "moved": lambda x: fnp.concatenate([x.T[::-1], x.T[:2]]), "sum": lambda x: x.sum(0),
-    "maximum": lambda x: x.max(), "gathered": lambda x: x[fnp.array([3, 0, 3])],
-    "put": lambda x: x.at[2].set(x[0]), "largest put": lambda x: x.at[fnp.array([1, 1])].max(x[:2]),
-    "a constant": lambda x: fnp.where(x > 0, x, fnp.asarray(0.3, x.dtype)),
+    "one operation": lambda x: x * x, "a function": jnp.tanh, "compared": lambda x: x < 0.5,
+    "moved": lambda x: jnp.concatenate([x.T[::-1], x.T[:2]]), "sum": lambda x: x.sum(0),
+    "maximum": lambda x: x.max(), "gathered": lambda x: x[jnp.array([3, 0, 3])],
+    "put": lambda x: x.at[2].set(x[0]), "largest put": lambda x: x.at[jnp.array([1, 1])].max(x[:2]),
+    "a constant": lambda x: jnp.where(x > 0, x, jnp.asarray(0.3, x.dtype)),
     "a loop": lambda x: lax.fori_loop(0, 3, lambda i, y: -y, x)}
 
 
@@ -103,7 +103,7 @@ def test_products(dtype, out):
     x, y = eight(dtype, 70, 96, scale=0.3), eight(dtype, 96, 40, scale=0.3)
 
     def product(x, y):
-        return fnp.matmul(x, y, preferred_element_type=out)
+        return jnp.matmul(x, y, preferred_element_type=out)
 
     _, program, _ = program_of(product, x, y)
     with ft.config.use_backend("triton"):
@@ -120,7 +120,7 @@ def test_what_follows_a_product_is_computed_with_it():
     x, w = eight("float8_e4m3fn", 70, 96, scale=0.3), eight("float8_e4m3fn", 96, 40, scale=0.3)
 
     def layer(x, w, b):
-        y = fnp.tanh(fnp.matmul(x, w, preferred_element_type="float32") + b)
+        y = jnp.tanh(jnp.matmul(x, w, preferred_element_type="float32") + b)
         return y.astype(x.dtype), (y > 0.5)
 
     program = check(layer, x, w, np.ones(40, "f4"), tolerance=0.1)
@@ -131,7 +131,7 @@ def test_products_add_up_in_float32_where_that_is_asked_for():
     x = eight("float8_e4m3fn", 64, 256)
     counts = []
     for precision in ("default", "highest"):
-        _, program, _ = program_of(lambda x, p=precision: fnp.matmul(
+        _, program, _ = program_of(lambda x, p=precision: jnp.matmul(
             x, x.T, preferred_element_type="float32", precision=p), x)
         counts.append(re.findall(r"max_num_imprecise_acc=(\d+)", "".join(program.sources)))
     assert counts == [[], ["128"]]
@@ -146,6 +146,6 @@ def test_the_cpu_computes_the_same():
 def test_operands_across_the_sum_are_copied_where_the_product_is_large():
     x = np.zeros((2048, 2048), ml_dtypes.float8_e4m3fn)
     for turned, count in ((True, 1), (False, 2)):
-        _, program, _ = program_of(lambda x, t=turned: fnp.matmul(
+        _, program, _ = program_of(lambda x, t=turned: jnp.matmul(
             x, x.T if t else x, preferred_element_type="float32"), x)
         assert len(kernels_of(program)) == count

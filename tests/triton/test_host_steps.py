@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.errors import BackendError, FallbackWarning, HostStepError, HostStepWarning
 from functrans.lowering.defects import UnsupportedKernel
@@ -21,11 +21,11 @@ def nothing_told(monkeypatch):
 
 
 def eigenvalues(x):
-    return fnp.linalg.eigvals(x * 2)  # the line
+    return jnp.linalg.eigvals(x * 2)  # the line
 
 
 def looped(x):
-    return lax.fori_loop(0, 30, lambda i, x: fnp.sin(x + fnp.linalg.eigvals(x).real), x)
+    return lax.fori_loop(0, 30, lambda i, x: jnp.sin(x + jnp.linalg.eigvals(x).real), x)
 
 
 def compiled(fun, *args):
@@ -80,7 +80,7 @@ def test_the_explanation_has_the_line():
         (step,) = [k for k in ft.explain(looped, X, target="cuda:90").kernels
                    if k.name == "eig on the host"]
     (line,) = step.lines
-    assert "fnp.linalg.eigvals(x).real" in line.text
+    assert "jnp.linalg.eigvals(x).real" in line.text
     assert "no library for GPUs" in step.about
 
 
@@ -115,7 +115,7 @@ def test_a_kernel_that_cannot_be_written_is_refused(monkeypatch):
     with ft.config.host_steps("error"), warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
         with pytest.raises(HostStepError, match="a line that is not read as one"):
-            compiled(fnp.sin, X)
+            compiled(jnp.sin, X)
 
 
 def test_another_word():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
@@ -26,7 +26,7 @@ def compiled(fun, *args):
 @pytest.mark.parametrize("mode", ["clip", "fill"])
 def test_indices_in_uint64(mode):
     fun = lambda x, i: x.at[i].get(mode=mode)
-    np.testing.assert_array_equal(compiled(fun, X, AT), fun(fnp.asarray(X), fnp.asarray(AT)))
+    np.testing.assert_array_equal(compiled(fun, X, AT), fun(jnp.asarray(X), jnp.asarray(AT)))
 
 
 def test_slices_and_updates_at_uint64():
@@ -34,7 +34,7 @@ def test_slices_and_updates_at_uint64():
         return lax.dynamic_update_slice(lax.dynamic_slice(x, (i[1],), (5,)), x[:2], (i[0],)), \
             x.at[i].add(1, mode="drop"), x.at[i[:1]].set(7)
 
-    for a, e in zip(compiled(fun, X, AT), fun(fnp.asarray(X), fnp.asarray(AT)), strict=True):
+    for a, e in zip(compiled(fun, X, AT), fun(jnp.asarray(X), jnp.asarray(AT)), strict=True):
         np.testing.assert_array_equal(a, e)
 
 
@@ -43,9 +43,9 @@ def test_order_of_floats_of_8_bits(dtype):
     x = np.array(ODD, dtype)
 
     def fun(x):
-        return fnp.argmax(x), fnp.argmin(x[:2]), lax.sort(x), *lax.top_k(x[3:7], 2), lax.cummax(x)
+        return jnp.argmax(x), jnp.argmin(x[:2]), lax.sort(x), *lax.top_k(x[3:7], 2), lax.cummax(x)
 
-    for a, e in zip(compiled(fun, x), fun(fnp.asarray(x)), strict=True):
+    for a, e in zip(compiled(fun, x), fun(jnp.asarray(x)), strict=True):
         assert a.dtype == e.dtype
         np.testing.assert_array_equal(np.asarray(a, "f"), np.asarray(e, "f"))
 
@@ -56,9 +56,9 @@ def test_places_of_extremes_of_integers(dtype):
     x = np.array([[0, 1, top, top - 1], [1, 0, 1, top]], object).astype(dtype)
 
     def fun(x):
-        return fnp.argmax(x, 1), fnp.argmin(x, 1)
+        return jnp.argmax(x, 1), jnp.argmin(x, 1)
 
-    for a, e in zip(compiled(fun, x), fun(fnp.asarray(x)), strict=True):
+    for a, e in zip(compiled(fun, x), fun(jnp.asarray(x)), strict=True):
         np.testing.assert_array_equal(a, e)
 
 
@@ -74,13 +74,13 @@ def test_every_float16_has_its_bits():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("fun", [lax.linalg.cholesky, fnp.linalg.det, fnp.linalg.inv],
+@pytest.mark.parametrize("fun", [lax.linalg.cholesky, jnp.linalg.det, jnp.linalg.inv],
                          ids=lambda f: f.__name__)
 def test_factors_of_halves(fun, dtype):
     a = (np.eye(4) * 4 + np.ones((4, 4))).astype(dtype)
     jaxpr = simplify(ft.make_jaxpr(fun)(a).jaxpr)
     program = write_program(replace_by_library_calls(jaxpr, lambda name: True))
     (found,) = InterpretedProgram(program)([a])
-    expected = np.asarray(fun(fnp.asarray(a)))
+    expected = np.asarray(fun(jnp.asarray(a)))
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found.astype("f"), expected.astype("f"), 2e-2)

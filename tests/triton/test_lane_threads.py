@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.compiling import for_compiler
 from functrans.lowering.passes.lanes import lane_program
@@ -26,8 +26,8 @@ def normal(*shape):
 
 def newton(a):
     """Lanes end after different numbers of steps, some before the first."""
-    return lax.while_loop(lambda s: (fnp.abs(s[0] * s[0] - a) > 1e-4 * a) & (s[1] < 30),
-                          lambda s: ((s[0] + a / s[0]) / 2, s[1] + 1), (fnp.ones_like(a), 0))
+    return lax.while_loop(lambda s: (jnp.abs(s[0] * s[0] - a) > 1e-4 * a) & (s[1] < 30),
+                          lambda s: ((s[0] + a / s[0]) / 2, s[1] + 1), (jnp.ones_like(a), 0))
 
 
 def counted(n):
@@ -37,13 +37,13 @@ def counted(n):
 
 def lorenz(start, rho):
     def step(s, _):
-        d = fnp.stack([10 * (s[1] - s[0]), s[0] * (rho - s[2]) - s[1], s[0] * s[1] - 8 / 3 * s[2]])
+        d = jnp.stack([10 * (s[1] - s[0]), s[0] * (rho - s[2]) - s[1], s[0] * s[1] - 8 / 3 * s[2]])
         return s + 0.01 * d, s[0]
     return lax.scan(step, start, None, length=5)
 
 
 def walked_back(x, xs):
-    return lax.scan(lambda c, e: (fnp.sin(c) + e, c * e), x, xs, reverse=True)
+    return lax.scan(lambda c, e: (jnp.sin(c) + e, c * e), x, xs, reverse=True)
 
 
 def in_each_other(x):
@@ -52,15 +52,15 @@ def in_each_other(x):
         c = lax.cond(c > k, lambda c: lax.while_loop(lambda v: v > 1.0, lambda v: v * 0.7, c),
                      lambda c: c + 0.3, c)
         return c, c * k
-    return lax.scan(step, x, fnp.arange(4.0))
+    return lax.scan(step, x, jnp.arange(4.0))
 
 
 def collected_inside(x):
     """What an inner loop collects is read by the outer one, and collected again."""
     def outer(c, k):
-        d, ys = lax.scan(lambda d, e: (d * 0.9 + e, d * k), c, fnp.arange(3.0))
+        d, ys = lax.scan(lambda d, e: (d * 0.9 + e, d * k), c, jnp.arange(3.0))
         return d + ys[1] + ys.sum(), ys
-    return lax.scan(outer, x, fnp.arange(1.0, 3.0))
+    return lax.scan(outer, x, jnp.arange(1.0, 3.0))
 
 
 def table(x, t):
@@ -95,7 +95,7 @@ def matrices(m, x):
 def systems(m, x):
     """A system of three equations in every step."""
     def step(i, v):
-        return fnp.linalg.solve(m + 3 * fnp.eye(3), v) + 0.1 * v[::-1]
+        return jnp.linalg.solve(m + 3 * jnp.eye(3), v) + 0.1 * v[::-1]
     return lax.fori_loop(0, 3, step, x)
 
 
@@ -111,9 +111,9 @@ def random_steps(key):
 def extremes(x):
     """Places are used in arithmetic, in tables and modulo a size, too."""
     def step(v, _):
-        k = fnp.argmax(v)
-        which = fnp.asarray([2, 0, 1])[(k - 2) % 3]
-        return v.at[k].set(v.min() - 1).at[which - 1].add(0.1), (k, v[k], fnp.argmin(v), which)
+        k = jnp.argmax(v)
+        which = jnp.asarray([2, 0, 1])[(k - 2) % 3]
+        return v.at[k].set(v.min() - 1).at[which - 1].add(0.1), (k, v[k], jnp.argmin(v), which)
     return lax.scan(step, x, None, length=4)
 
 
@@ -134,14 +134,14 @@ def kalman(z):
         m, p = forward @ m, forward @ p @ forward.T + 0.01 * np.eye(2, dtype="f")
         gain = p[:, 0] / (p[0, 0] + 0.1)
         m = m + gain * (z - m[0])
-        return (m, p - fnp.outer(gain, p[0])), m[0]
-    return lax.scan(step, (fnp.zeros(2), fnp.eye(2)), z)[1]
+        return (m, p - jnp.outer(gain, p[0])), m[0]
+    return lax.scan(step, (jnp.zeros(2), jnp.eye(2)), z)[1]
 
 
 def sorted_again(x, y):
     def step(i, s):
-        keys, values = lax.sort((fnp.round(s[0]), s[1]), num_keys=1)
-        return keys[::-1] * 0.9 + values * 0.1, fnp.sort(values) + 0.1 * keys
+        keys, values = lax.sort((jnp.round(s[0]), s[1]), num_keys=1)
+        return keys[::-1] * 0.9 + values * 0.1, jnp.sort(values) + 0.1 * keys
     return lax.fori_loop(0, 3, step, (x, y))
 
 
@@ -149,8 +149,8 @@ def pairs(q):
     """Each body with itself, too: that distance is 0, or no number."""
     def step(_, q):
         apart = q[None] - q[:, None]
-        pull = (fnp.sum(apart ** 2, -1) + 0.1) ** -1.5
-        return q + 0.1 * fnp.sum(apart * pull[..., None], 1)
+        pull = (jnp.sum(apart ** 2, -1) + 0.1) ** -1.5
+        return q + 0.1 * jnp.sum(apart * pull[..., None], 1)
     return lax.fori_loop(0, 3, step, q)
 
 
@@ -163,8 +163,8 @@ def bodies():
 def drawn(x, u):
     """A place by its share of a running sum, where the weights change."""
     def step(i, v):
-        p = fnp.cumsum(v)
-        k = fnp.searchsorted(p, u * p[-1])
+        p = jnp.cumsum(v)
+        k = jnp.searchsorted(p, u * p[-1])
         return v.at[k].multiply(0.5) + 0.01 * lax.cummax(v, reverse=True)
     return lax.fori_loop(0, 3, step, x)
 
@@ -172,11 +172,11 @@ def drawn(x, u):
 def hidden(x):
     """What only one side of some choices reads, among it loops in each other."""
     bright = x > 0.5
-    steps = newton(fnp.abs(x) * 9)[1]
-    colour = fnp.stack([x, walked_back(x, fnp.arange(3.0))[0]])
-    return fnp.where(bright, steps, -1), fnp.where(bright, colour * 2, x), \
-        fnp.where(bright, 0.0, in_each_other(x * 3)[0]), \
-        fnp.where(newton(x * x + 1)[1] > 4, 0.0, fnp.maximum(x, 0.0))
+    steps = newton(jnp.abs(x) * 9)[1]
+    colour = jnp.stack([x, walked_back(x, jnp.arange(3.0))[0]])
+    return jnp.where(bright, steps, -1), jnp.where(bright, colour * 2, x), \
+        jnp.where(bright, 0.0, in_each_other(x * 3)[0]), \
+        jnp.where(newton(x * x + 1)[1] > 4, 0.0, jnp.maximum(x, 0.0))
 
 
 def patches(y, x):
@@ -223,7 +223,7 @@ LOOPS = {
     "float16": (ft.vmap(narrow), [normal(LANES).astype("f2")]),
     "float64": (ft.vmap(narrow), [normal(LANES).astype("f8")]),
     "bytes": (ft.vmap(bytes_of), [np.arange(LANES, dtype=np.uint8)]),
-    "all elements of an array": (lambda x: lax.fori_loop(0, 4, lambda i, c: fnp.sin(c) + x, x),
+    "all elements of an array": (lambda x: lax.fori_loop(0, 4, lambda i, c: jnp.sin(c) + x, x),
                                  [normal(4, 9)]),
 }
 
@@ -279,15 +279,15 @@ def test_lanes_with_keys_of_their_own():
 
 def small_net(w, x):
     def step(s, _):
-        return s + 0.1 * (w[1] @ fnp.tanh(w[0] @ s)), None
+        return s + 0.1 * (w[1] @ jnp.tanh(w[0] @ s)), None
     return lax.scan(step, x, None, length=3)[0]
 
 
 def driven(p, x):
     """An oscillator whose parameters are read twice in a step, with signs."""
     def step(s, e):
-        return s + 0.1 * (fnp.sin(s * p[0]) - p[1] * s) - p[0] * e + p[2] * s * s, s
-    return lax.scan(step, x, fnp.arange(3.0))
+        return s + 0.1 * (jnp.sin(s * p[0]) - p[1] * s) - p[0] * e + p[2] * s * s, s
+    return lax.scan(step, x, jnp.arange(3.0))
 
 
 SHARED = {
@@ -311,8 +311,8 @@ def test_gradients_to_what_lanes_share_are_summed_after_the_loop(name):
 
 
 @pytest.mark.parametrize("fun", [
-    lambda x: lax.fori_loop(0, 4, lambda i, s: (fnp.sin(s[0]), s[1] + s[0].sum()), (x, 0.5)),
-    lambda x: lax.fori_loop(0, 4, lambda i, s: (fnp.sin(s[0]), s[1] - s[0].sum() + s[0] @ x),
+    lambda x: lax.fori_loop(0, 4, lambda i, s: (jnp.sin(s[0]), s[1] + s[0].sum()), (x, 0.5)),
+    lambda x: lax.fori_loop(0, 4, lambda i, s: (jnp.sin(s[0]), s[1] - s[0].sum() + s[0] @ x),
                             (x, 0.5)),
     lambda x: lax.scan(lambda s, e: ((s[0] * e, s[1] + s[0].sum()), s[1]), (x, 0.5), x[:3]),
     lambda x: lax.fori_loop(0, 4, lambda i, s: (s[0] + s[1], s[1] + s[0].sum()), (x, 0.5)),
@@ -328,15 +328,15 @@ def shared_state(x):
     """A counter and a sum that lanes share, collected too, by a loop inside as well."""
     def outer(c, k):
         lane, n = c
-        n, counts = lax.scan(lambda n, e: (n * 2 + 1, n + e), n, fnp.arange(3.0))
-        return (fnp.sin(lane) + counts[1], n), (n, lane)
-    return lax.scan(outer, (x, 1.0), fnp.arange(4.0))
+        n, counts = lax.scan(lambda n, e: (n * 2 + 1, n + e), n, jnp.arange(3.0))
+        return (jnp.sin(lane) + counts[1], n), (n, lane)
+    return lax.scan(outer, (x, 1.0), jnp.arange(4.0))
 
 
 def test_what_lanes_share_is_stored_once():
     """A million stores to one place wait for each other."""
     check(shared_state, normal(70))
-    program = check(lambda x: lax.fori_loop(0, 3, lambda i, s: (fnp.sin(s[0]), s[1] + 1), (x, 0)),
+    program = check(lambda x: lax.fori_loop(0, 3, lambda i, s: (jnp.sin(s[0]), s[1] + 1), (x, 0)),
                     normal(70))
     (text,) = [t for t in program.sources if "def lanes" in t]
     assert "if (lane0 == 0):" in text
@@ -345,8 +345,8 @@ def test_what_lanes_share_is_stored_once():
 def test_operands_are_read_where_they_are():
     """What the program computes before a loop is not computed again in it."""
     def fun(x, w):
-        start = (fnp.tanh(x @ w) * w[0]).sum(-1)
-        return lax.fori_loop(0, 3, lambda i, c: fnp.sin(c), start)
+        start = (jnp.tanh(x @ w) * w[0]).sum(-1)
+        return lax.fori_loop(0, 3, lambda i, c: jnp.sin(c), start)
 
     with for_compiler(True):
         program = check(fun, normal(70, 8), normal(8, 8), tolerance=2e-3)
@@ -364,8 +364,8 @@ def test_a_loop_reads_through_reshapes_and_broadcasts():
 
 def test_what_other_steps_read_is_still_computed():
     def fun(x):
-        start = fnp.reshape(x, (5, 20))
-        return lax.fori_loop(0, 3, lambda i, c: fnp.sin(c), start), start.T @ start, start
+        start = jnp.reshape(x, (5, 20))
+        return lax.fori_loop(0, 3, lambda i, c: jnp.sin(c), start), start.T @ start, start
 
     with for_compiler(True):
         assert lanes_in(check(fun, normal(100)))
@@ -384,7 +384,7 @@ def masked_by_hand(x):
 def revived(x):
     """A lane that is done begins again with the others."""
     return lax.while_loop(lambda s: s[0].any(), lambda s: (
-        (s[1] > 2.0) & (s[2] < 5), fnp.where(s[0], s[1] * 0.7, s[1]), s[2] + 1), (x > 5.0, x, 0))
+        (s[1] > 2.0) & (s[2] < 5), jnp.where(s[0], s[1] * 0.7, s[1]), s[2] + 1), (x > 5.0, x, 0))
 
 
 def asked_by_hand(x):
@@ -394,7 +394,7 @@ def asked_by_hand(x):
 
 
 def neighbours(x):
-    return lax.fori_loop(0, 3, lambda i, c: c * 0.5 + fnp.roll(c, 1), x)
+    return lax.fori_loop(0, 3, lambda i, c: c * 0.5 + jnp.roll(c, 1), x)
 
 
 @pytest.mark.parametrize("fun", [mixing, masked_by_hand, revived, asked_by_hand, neighbours])
@@ -426,7 +426,7 @@ def test_kernels_of_lanes_compile_without_spills():
 def test_the_program_says_why_a_lane_is_no_thread():
     for fun, words in ((neighbours, "(not a lane a thread: a lane has 200 elements of a value)"),
                        (mixing, "(not a lane a thread: whether a lane goes on depends on others)"),
-                       (lambda x: lax.fori_loop(0, 9, lambda i, c: fnp.sin(c), x),
+                       (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sin(c), x),
                         "one kernel of 7 programs, a lane a thread")):
         _, program, _ = program_of(fun, normal(200))
         assert any(words in note for note in program.notes)
@@ -437,14 +437,14 @@ def shaded(y, x, table):
     def march(at, by):
         def step(s):
             t, n = s
-            return t + fnp.abs(fnp.sum(fnp.sin((at + t * by) * table)) * 0.1) + 0.05, n + 1
+            return t + jnp.abs(jnp.sum(jnp.sin((at + t * by) * table)) * 0.1) + 0.05, n + 1
         return lax.while_loop(lambda s: (s[0] < 1.5) & (s[1] < 9), step, (0.1, 0))
 
-    by = fnp.stack([x, y, 1.5]) / fnp.sqrt(x * x + y * y + 2.25)
-    t, n = march(fnp.zeros(3), by)
+    by = jnp.stack([x, y, 1.5]) / jnp.sqrt(x * x + y * y + 2.25)
+    t, n = march(jnp.zeros(3), by)
     hit = t * by
     away, _ = march(hit, table)
-    return fnp.where(t < 1.6, fnp.maximum(fnp.sum(hit * table), 0) + away, 0.0), n
+    return jnp.where(t < 1.6, jnp.maximum(jnp.sum(hit * table), 0) + away, 0.0), n
 
 
 def test_all_that_a_pixel_computes_is_one_kernel(monkeypatch):
@@ -460,7 +460,7 @@ def test_all_that_a_pixel_computes_is_one_kernel(monkeypatch):
 
 def test_forward_and_backward_loops_are_one_kernel(monkeypatch):
     monkeypatch.setattr(thread_regions, "LEAST_LANES", 1)
-    fun = ft.vmap(ft.grad(lambda s, r: fnp.sum(lorenz(s, r)[0] ** 2), (0, 1)))
+    fun = ft.vmap(ft.grad(lambda s, r: jnp.sum(lorenz(s, r)[0] ** 2), (0, 1)))
     with for_compiler(True):
         program = check(fun, normal(LANES, 3), np.abs(normal(LANES)) * 20)
     assert [s.kernel for s in program.steps if isinstance(s, Launch)] == ["lanes"]
@@ -469,7 +469,7 @@ def test_forward_and_backward_loops_are_one_kernel(monkeypatch):
 def test_records_are_read_before_their_turn():
     """A thread that waits for what it has stored takes as long as the second-level cache does."""
     gradient = ft.vmap(ft.grad(lambda x: lax.fori_loop(
-        0, 20, lambda k, y: fnp.sin(y) * y[::-1], x).sum()))
+        0, 20, lambda k, y: jnp.sin(y) * y[::-1], x).sum()))
     x = normal(70, 3)  # to one number it would run forward
     with pytest.MonkeyPatch.context() as patch, for_compiler(True):
         patch.setattr(thread_regions, "LEAST_LANES", 1)

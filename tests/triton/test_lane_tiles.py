@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.schedule.forms import preferring
 from functrans.lowering.triton.loops.lane_tiles import TILES
@@ -21,7 +21,7 @@ def flow(params, x):
     def step(x, t):
         x = x + 0.1 * t * network(params, x)
         return x, (x, t)
-    return lax.scan(step, x, fnp.arange(1.0, 5.0))
+    return lax.scan(step, x, jnp.arange(1.0, 5.0))
 
 
 def driven(params, x, xs):
@@ -35,9 +35,9 @@ def driven(params, x, xs):
 def gates(w, u, h, xs):
     """A recurrent cell: parts of a product are read by themselves."""
     def step(s, x):
-        i, f, g, o = fnp.split(x @ u + s[0] @ w, 4, -1)
-        c = ft.nn.sigmoid(f) * s[1] + ft.nn.sigmoid(i) * fnp.tanh(g)
-        h = ft.nn.sigmoid(o) * fnp.tanh(c)
+        i, f, g, o = jnp.split(x @ u + s[0] @ w, 4, -1)
+        c = ft.nn.sigmoid(f) * s[1] + ft.nn.sigmoid(i) * jnp.tanh(g)
+        h = ft.nn.sigmoid(o) * jnp.tanh(c)
         return (h, c), h
     return lax.scan(step, (h, h), xs)
 
@@ -45,7 +45,7 @@ def gates(w, u, h, xs):
 def energies(data, q):
     """A sum over more points than registers hold, and its gradient."""
     def energy(q):
-        return fnp.sum(fnp.logaddexp(0.0, data @ q)) / 300 + fnp.sum(q ** 2)
+        return jnp.sum(jnp.logaddexp(0.0, data @ q)) / 300 + jnp.sum(q ** 2)
 
     def leapfrog(_, s):
         q, p = s
@@ -59,14 +59,14 @@ def normalised(w, x):
     """Softmax and layer norm of rows."""
     def step(i, x):
         x = ft.nn.softmax(x @ w, axis=-1)
-        return (x - x.mean(-1, keepdims=True)) / fnp.sqrt(x.var(-1, keepdims=True) + 1e-3)
+        return (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-3)
     return lax.fori_loop(0, 4, step, x)
 
 
 def until(w, x, ends):
     """Lanes of different lengths."""
     def alone(x, end):
-        return lax.while_loop(lambda s: s[1] < end, lambda s: (fnp.tanh(s[0] @ w) + 0.1, s[1] + 1),
+        return lax.while_loop(lambda s: s[1] < end, lambda s: (jnp.tanh(s[0] @ w) + 0.1, s[1] + 1),
                               (x, 0))
     return ft.vmap(alone)(x, ends)
 
@@ -74,7 +74,7 @@ def until(w, x, ends):
 def noisy(w, x, seed):
     """Random numbers inside."""
     def step(x, key):
-        return fnp.tanh(x @ w) + 0.1 * ft.random.normal(key, x.shape), x.max(-1)
+        return jnp.tanh(x @ w) + 0.1 * ft.random.normal(key, x.shape), x.max(-1)
     return ft.vmap(lambda x, key: lax.scan(step, x, ft.random.split(key, 3)))(
         x, ft.random.split(ft.random.key(seed), x.shape[0]))
 
@@ -83,44 +83,44 @@ def pieces(params, x):
     """Few numbers of a lane, put together in other ways."""
     def step(s, _):
         a = network(params, s)
-        s = fnp.concatenate([s[:, 1:3] + 0.1 * a[:, :2], s[:, :1] * a[:, 1:2], s[:, 3:] + 1.0], 1)
-        return fnp.where(s[:, 3:] > 2.0, fnp.array([1.0, 0.5, 0.0, 0.0]), s), s[:, 0]
+        s = jnp.concatenate([s[:, 1:3] + 0.1 * a[:, :2], s[:, :1] * a[:, 1:2], s[:, 3:] + 1.0], 1)
+        return jnp.where(s[:, 3:] > 2.0, jnp.array([1.0, 0.5, 0.0, 0.0]), s), s[:, 0]
     return lax.scan(step, x, None, length=5)
 
 
 def turned(w, x):
     """Functions that threads compute in ways of their own."""
     def step(i, x):
-        x = fnp.sin(x @ w) * fnp.cos(x) + 200000.0 / (x + 3.0 * x * x + 90000.0)
-        return fnp.where(x > 0.5, fnp.sqrt(fnp.abs(x)), x)
+        x = jnp.sin(x @ w) * jnp.cos(x) + 200000.0 / (x + 3.0 * x * x + 90000.0)
+        return jnp.where(x > 0.5, jnp.sqrt(jnp.abs(x)), x)
     return lax.fori_loop(0, 3, step, x)
 
 
 def in_each_other(w, x):
     def step(x, t):
-        x = lax.fori_loop(0, 3, lambda i, x: fnp.tanh(x @ w) + i * 0.1, x)
+        x = lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x @ w) + i * 0.1, x)
         return x * t, x.sum(-1)
-    return lax.scan(step, x, fnp.arange(3.0))
+    return lax.scan(step, x, jnp.arange(3.0))
 
 
 def either(w, x):
     """A branch that a lane takes, with a loop in it."""
     def step(x):
         return lax.cond(x.sum() > 0.3, lambda x: lax.fori_loop(
-            0, 3, lambda i, x: fnp.tanh(x @ w), x), lambda x: x * 0.5 + 0.1, x)
+            0, 3, lambda i, x: jnp.tanh(x @ w), x), lambda x: x * 0.5 + 0.1, x)
     return ft.vmap(lambda x: lax.fori_loop(0, 3, lambda i, x: step(x), x))(x)
 
 
 def mapped(w, x):
-    return lax.map(lambda x: lax.fori_loop(0, 3, lambda i, x: fnp.tanh(w @ x), x).sum(), x)
+    return lax.map(lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.tanh(w @ x), x).sum(), x)
 
 
 def moments(w, x):
     """What is told of all lanes together in each iteration."""
     def step(x, t):
-        x = fnp.tanh(x @ w) + t
+        x = jnp.tanh(x @ w) + t
         return x, (x.mean(0), (x[:, :, None] * x[:, None, :]).mean(0), x.max(), x[:, 0])
-    return lax.scan(step, x, fnp.arange(3.0))
+    return lax.scan(step, x, jnp.arange(3.0))
 
 
 def slope(params, x):
@@ -134,10 +134,10 @@ def slope(params, x):
 def collected_inside(w, x):
     """What a loop inside collects is read by another one, and collected again."""
     def outer(x, t):
-        x, ys = lax.scan(lambda x, e: (fnp.tanh(x @ w) * e, x * t), x, fnp.arange(3.0))
-        back, _ = lax.scan(lambda s, y: (fnp.tanh(s @ w + y), None), x, ys, reverse=True)
+        x, ys = lax.scan(lambda x, e: (jnp.tanh(x @ w) * e, x * t), x, jnp.arange(3.0))
+        back, _ = lax.scan(lambda s, y: (jnp.tanh(s @ w + y), None), x, ys, reverse=True)
         return x + 0.1 * back + ys[1], (ys, back[:, 0])
-    return lax.scan(outer, x, fnp.arange(1.0, 3.0))
+    return lax.scan(outer, x, jnp.arange(1.0, 3.0))
 
 
 def slope_of_both(w, x):

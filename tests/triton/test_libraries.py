@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import cuda_libraries as files
 from functrans.core.evaluate import interpret
@@ -74,7 +74,7 @@ def test_primitives(case):
 @pytest.mark.parametrize("full", [False, True])
 def test_singular_values(shape, full, dtype):
     def product(a):
-        u, s, vh = fnp.linalg.svd(a, full)
+        u, s, vh = jnp.linalg.svd(a, full)
         k = s.shape[-1]
         return s, u[..., :k] * s[..., None, :] @ vh[..., :k, :], u.conj().mT @ u, vh @ vh.conj().mT
 
@@ -87,21 +87,21 @@ def test_singular_values(shape, full, dtype):
 
 
 PROGRAMS = {
-    "cubes": (lambda x: fnp.fft.ifftn(fnp.fft.fftn(x + 0j)), (4, 3, 5), ["fft", "fft"]),
-    "spectrum of no real numbers": (lambda x: fnp.fft.irfft2(lax.complex(x, 2 * x)), (2, 4, 3),
+    "cubes": (lambda x: jnp.fft.ifftn(jnp.fft.fftn(x + 0j)), (4, 3, 5), ["fft", "fft"]),
+    "spectrum of no real numbers": (lambda x: jnp.fft.irfft2(lax.complex(x, 2 * x)), (2, 4, 3),
                                     ["fft", "fft"]),
-    "convolution": (lambda x: fnp.fft.irfft(fnp.fft.rfft(x) * fnp.fft.rfft(x[:1])), (3, 16),
+    "convolution": (lambda x: jnp.fft.irfft(jnp.fft.rfft(x) * jnp.fft.rfft(x[:1])), (3, 16),
                     ["fft", "fft", "fft"]),
     "conjugated": (lambda x: lax.linalg.triangular_solve(
-        lax.complex(x, -x) + 3 * fnp.eye(3), x + 0j, conjugate_a=True, left_side=True), (3, 3),
+        lax.complex(x, -x) + 3 * jnp.eye(3), x + 0j, conjugate_a=True, left_side=True), (3, 3),
         ["trsm"]),
-    "inverse": (fnp.linalg.inv, (4, 4), ["getrf", "trsm", "trsm"]),
-    "many axes": (lambda x: fnp.fft.fftn(x + 0j).real, (2, 2, 2, 2), None),
-    "values alone": (lambda x: fnp.linalg.eigvalsh(x @ x.T), (4, 4), ["syevd"]),
-    "loop": (lambda x: lax.fori_loop(0, 3, lambda _, x: fnp.linalg.inv(x), x), (3, 3),
+    "inverse": (jnp.linalg.inv, (4, 4), ["getrf", "trsm", "trsm"]),
+    "many axes": (lambda x: jnp.fft.fftn(x + 0j).real, (2, 2, 2, 2), None),
+    "values alone": (lambda x: jnp.linalg.eigvalsh(x @ x.T), (4, 4), ["syevd"]),
+    "loop": (lambda x: lax.fori_loop(0, 3, lambda _, x: jnp.linalg.inv(x), x), (3, 3),
              ["getrf", "trsm", "trsm"] * 3),
     "many rows": (lambda x: lax.linalg.lu(x)[2], (600, 2), ["getrf", "laswp"]),
-    "reshaped": (lambda x: fnp.fft.fft(lax.complex(x, x).reshape(4, 6))[1], (24,), ["fft"]),
+    "reshaped": (lambda x: jnp.fft.fft(lax.complex(x, x).reshape(4, 6))[1], (24,), ["fft"]),
     "factors alone": (lambda x: lax.linalg.lu(x)[0], (4, 4), ["getrf"]),
 }
 
@@ -118,7 +118,7 @@ def test_programs(name):
 
 
 def test_a_reshaped_operand_is_not_copied():
-    program = program_with_libraries(lambda z: fnp.fft.fft(z.reshape(4, 6)),
+    program = program_with_libraries(lambda z: jnp.fft.fft(z.reshape(4, 6)),
                                      numbers(24, dtype="complex64"))
     assert [type(step) for step in program.steps] == [LibraryStep]
 
@@ -176,7 +176,7 @@ def test_long_loops(monkeypatch):
 
     def spectra(xs):
         def step(carry, x):
-            y = fnp.fft.fft(x + carry)
+            y = jnp.fft.fft(x + carry)
             return carry + 1, y * 2
 
         return lax.scan(step, np.complex64(0), xs)[1]
@@ -191,7 +191,7 @@ def test_long_loops(monkeypatch):
 
 def test_programs_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("functrans.lowering.store.fingerprint.compiler_version", lambda: "1")
-    jaxpr = ft.make_jaxpr(lambda x: fnp.fft.irfft(fnp.fft.rfft(x) * 2))(x := numbers(3, 16)).jaxpr
+    jaxpr = ft.make_jaxpr(lambda x: jnp.fft.irfft(jnp.fft.rfft(x) * 2))(x := numbers(3, 16)).jaxpr
     place = SavedProgram(jaxpr, Cache(tmp_path), frozenset(), False, HOPPER, "")
     program = write_program(replace.replace_by_library_calls(simplify(jaxpr), lambda name: True))
     place.write(program)
@@ -226,7 +226,7 @@ def test_matrices_without_factors_are_nan():
     a = np.stack([np.eye(3), -np.eye(3)]).astype("f")
     check(lax.linalg.cholesky, a)
     a[1, 0, 0] = np.nan  # of which LAPACK finds values, or none
-    (values,) = InterpretedProgram(program_with_libraries(fnp.linalg.eigvalsh, a))([a])
+    (values,) = InterpretedProgram(program_with_libraries(jnp.linalg.eigvalsh, a))([a])
     assert np.isnan(values[1]).all() and np.array_equal(values[0], np.ones(3))
 
 
@@ -239,7 +239,7 @@ def test_kernels_around_compile():
 
 def test_what_a_missing_library_leaves_to_the_host():
     def fun(x):
-        return fnp.fft.fft(x + 0j), fnp.linalg.inv(x)
+        return jnp.fft.fft(x + 0j), jnp.linalg.inv(x)
 
     missing = lambda name: False
     program = program_with_libraries(fun, numbers(70, 70), is_there=missing)
@@ -253,7 +253,7 @@ def test_without_a_gpu_nothing_is_told():
     with ft.config.use_backend("triton"), warnings.catch_warnings():
         warnings.simplefilter("error")
         x = numbers(5, dtype="complex64")
-        np.testing.assert_allclose(ft.jit(fnp.fft.fft)(x), np.fft.fft(x), 1e-5)
+        np.testing.assert_allclose(ft.jit(jnp.fft.fft)(x), np.fft.fft(x), 1e-5)
 
 
 def test_where_libraries_are_looked_for(tmp_path, monkeypatch):

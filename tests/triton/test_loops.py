@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.defects import UnsupportedKernel
@@ -30,14 +30,14 @@ def normal(*shape):
 
 def rnn(w, u, h, xs):
     def step(h, x):
-        h = fnp.tanh(x @ w + h @ u)
+        h = jnp.tanh(x @ w + h @ u)
         return h, h
     return lax.scan(step, h, xs)
 
 
 def nested(c, xs):
     def inner(d, y):
-        return d * 0.9 + fnp.sin(y), d
+        return d * 0.9 + jnp.sin(y), d
     return lax.scan(lambda c, x: lax.scan(inner, c, x), c, xs)
 
 
@@ -55,18 +55,18 @@ LOOPS = {  # a function, its arguments, how many steps of the host
     "gradient of rnn": (ft.grad(lambda *a: rnn(*a)[1].sum(), (0, 1, 2)), RNN, 0),
     "batch of rnn": (lambda w, u, h, xs: ft.vmap(lambda h, x: rnn(w, u, h, x), (None, 1))(h, xs),
                      (*RNN[:2], normal(8), RNN[3]), 0),
-    "reverse": (lambda xs: lax.scan(lambda c, x: (c * 0.5 + x, c), fnp.zeros(3), xs, reverse=True),
+    "reverse": (lambda xs: lax.scan(lambda c, x: (c * 0.5 + x, c), jnp.zeros(3), xs, reverse=True),
                 (normal(7, 3),), 0),
-    "no carry": (lambda xs: lax.map(lambda x: fnp.sin(x).sum(), xs), (XS,), 0),
-    "no xs": (lambda c: lax.fori_loop(0, 5, lambda i, c: fnp.sin(c) + i, c), (C,), 0),
-    "one iteration": (lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) + x, x * 2), c, xs),
+    "no carry": (lambda xs: lax.map(lambda x: jnp.sin(x).sum(), xs), (XS,), 0),
+    "no xs": (lambda c: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) + i, c), (C,), 0),
+    "one iteration": (lambda c, xs: lax.scan(lambda c, x: (jnp.sin(c) + x, x * 2), c, xs),
                       (C, XS[:1]), 0),
-    "no iteration": (lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) + x, x * 2), c, xs),
+    "no iteration": (lambda c, xs: lax.scan(lambda c, x: (jnp.sin(c) + x, x * 2), c, xs),
                      (C, XS[:0]), 0),
     "saved, in reverse": (lambda c, xs: lax.scan(
-        lambda c, x: (fnp.sin(c) + x, (c, x * 2, c)), c, xs, reverse=True), (C, XS), 0),
+        lambda c, x: (jnp.sin(c) + x, (c, x * 2, c)), c, xs, reverse=True), (C, XS), 0),
     "saved and collected": (lambda c, xs: lax.scan(
-        lambda c, x: (lambda v: (v, (c, v)))(fnp.sin(c) + x), c, xs), (C, XS), 0),
+        lambda c, x: (lambda v: (v, (c, v)))(jnp.sin(c) + x), c, xs), (C, XS), 0),
     "exchanged and saved": (lambda a, b, xs: lax.scan(
         lambda c, x: ((c[1], c[0] * x), (c[0], c[1])), (a, b), xs), (C, C[::-1].copy(), XS), 0),
     "exchanged": (lambda a, b, xs: lax.scan(
@@ -75,22 +75,22 @@ LOOPS = {  # a function, its arguments, how many steps of the host
         lambda c, x: ((c[0] + x * c[1], c[1]), c[1] + c[0]), (a, b), xs), (C, C[::-1].copy(), XS),
         0),
     "collected twice": (lambda c, xs: lax.scan(
-        lambda c, x: ((lambda v: ((v, v), (v, v)))(fnp.sin(c[0] * x + c[1]))), (c, c), xs),
+        lambda c, x: ((lambda v: ((v, v), (v, v)))(jnp.sin(c[0] * x + c[1]))), (c, c), xs),
         (C, XS), 0),
     "nested": (nested, (normal(3), normal(4, 5, 3)), 0),
     "gradient of nested": (ft.grad(lambda c, xs: nested(c, xs)[0].sum(), (0, 1)),
                            (normal(3), normal(2, 3, 3)), 0),
-    "updates": (lambda c, x: lax.fori_loop(0, 5, lambda i, c: c.at[i].set(fnp.sin(x) * i), c),
+    "updates": (lambda c, x: lax.fori_loop(0, 5, lambda i, c: c.at[i].set(jnp.sin(x) * i), c),
                 (normal(7, 3), normal(3)), 0),
     "updates from what is there": (lambda c: lax.fori_loop(
         1, 5, lambda i, c: c.at[i].set(c[i - 1] * 1.5), c), (normal(7, 3),), 0),
     "updates, collected before": (lambda c, xs: lax.scan(
         lambda c, x: (c.at[2].add(x.sum()), c), c, xs), (C, XS), 0),
     "while inside": (lambda c, xs: lax.scan(
-        lambda c, x: (until_ten(c) * 0.5 + x, fnp.sin(c)), c, xs), (C, XS), 0),
+        lambda c, x: (until_ten(c) * 0.5 + x, jnp.sin(c)), c, xs), (C, XS), 0),
     "inside while": (lambda c, xs: lax.while_loop(
         lambda v: v.sum() < 10,
-        lambda v: lax.scan(lambda v, x: (v + fnp.abs(x), None), v, xs)[0], c), (C, XS), 0),
+        lambda v: lax.scan(lambda v, x: (v + jnp.abs(x), None), v, xs)[0], c), (C, XS), 0),
     "while and nothing else": (lambda xs: lax.map(until_ten, xs), (XS,), 0),
     "while of constants": (lambda v: lax.while_loop(
         lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + np.arange(5, dtype="f") * v), (0, v)),
@@ -99,27 +99,27 @@ LOOPS = {  # a function, its arguments, how many steps of the host
         lambda c: c[0] > 3, lambda c: (c[0] + 1, c[1], c[2] * c[1]), (0, v, v)), (C,), 0),
     "while that updates": (lambda v: lax.while_loop(
         lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1].at[c[0]].set(c[0] * 2.0)), (0, v)), (C,), 0),
-    "branch": (lambda i, x: lax.cond(i > 0, lambda x: fnp.sin(x), lambda x: x * 2, x),
+    "branch": (lambda i, x: lax.cond(i > 0, lambda x: jnp.sin(x), lambda x: x * 2, x),
                (np.int32(1), C), 0),
-    "one of three": (lambda i, x: lax.switch(i, [fnp.sin, fnp.cos, lambda x: x * 2], x),
+    "one of three": (lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda x: x * 2], x),
                      (np.int32(2), C), 0),
     "branch inside": (lambda c, xs: lax.scan(
-        lambda c, x: (lax.cond(x.sum() > 0, fnp.sin, lambda c: c * 2, c), c), c, xs), (C, XS), 0),
+        lambda c, x: (lax.cond(x.sum() > 0, jnp.sin, lambda c: c * 2, c), c), c, xs), (C, XS), 0),
     "loop in a branch": (lambda i, x, xs: lax.cond(
-        i > 0, lambda x: lax.scan(lambda c, y: (fnp.sin(c + y), None), x, xs)[0], lambda x: x * 2,
+        i > 0, lambda x: lax.scan(lambda c, y: (jnp.sin(c + y), None), x, xs)[0], lambda x: x * 2,
         x), (np.int32(1), C, XS), 0),
     "long loop in a branch": (lambda i, x: lax.cond(
-        i > 0, lambda x: lax.fori_loop(0, 1000, lambda i, c: fnp.sin(c + i), x), lambda x: x * 2,
+        i > 0, lambda x: lax.fori_loop(0, 1000, lambda i, c: jnp.sin(c + i), x), lambda x: x * 2,
         x), (np.int32(0), C), 0),
     "long loop in the branch that is taken": (lambda i, x: lax.switch(i, [
-        fnp.sin, lambda x: lax.fori_loop(0, 200, lambda i, c: fnp.sin(c + i), x),
-        lambda x: until_ten(fnp.abs(x)) * 2], x), (np.int32(1), C), 0),
+        jnp.sin, lambda x: lax.fori_loop(0, 200, lambda i, c: jnp.sin(c + i), x),
+        lambda x: until_ten(jnp.abs(x)) * 2], x), (np.int32(1), C), 0),
     "while in the branch that is taken": (lambda p, x: lax.cond(
-        p, lambda x: (until_ten(fnp.abs(x)), x[0]), lambda x: (x * 2, x[1]), x),
+        p, lambda x: (until_ten(jnp.abs(x)), x[0]), lambda x: (x * 2, x[1]), x),
         (np.bool_(True), C), 0),
     "loop in a branch in a while": (lambda x, xs: lax.while_loop(
         lambda c: c[0] < 4, lambda c: (c[0] + 1, lax.cond(
-            c[0] % 2 == 0, lambda x: lax.scan(lambda c, y: (fnp.sin(c + y), None), x, xs)[0],
+            c[0] % 2 == 0, lambda x: lax.scan(lambda c, y: (jnp.sin(c + y), None), x, xs)[0],
             lambda x: x * 2, c[1])), (0, x))[1], (C, XS), 0),
 }
 
@@ -175,7 +175,7 @@ def test_the_host_takes_part_in_a_loop_and_sees_only_what_happens(launched):
         return v[::-1]
 
     def fun(x):
-        return lax.while_loop(lambda v: v.sum() < 10, lambda v: fnp.abs(ft.pure_callback(
+        return lax.while_loop(lambda v: v.sum() < 10, lambda v: jnp.abs(ft.pure_callback(
             told, ft.ShapeDtypeStruct(v.shape, v.dtype), v + 1)), x)
 
     x = np.arange(4, dtype="f")
@@ -192,7 +192,7 @@ def test_the_host_takes_part_in_a_loop_and_sees_only_what_happens(launched):
 def test_effects_in_a_branch_happen_where_it_is_chosen(capsys):
     def loud(x):
         ft.debug.print("at {}", x[0])
-        return fnp.sin(x)
+        return jnp.sin(x)
 
     def fun(p, x):
         return lax.cond(p, loud, lambda x: x * 2, x)
@@ -240,37 +240,37 @@ def steps_of(fun, *args):
 
 def test_the_carry_is_not_copied(launched):
     def step(c, x):
-        return fnp.sin(c) + x, None
+        return jnp.sin(c) + x, None
     assert steps_of(lambda c, xs: lax.scan(step, c, xs)[0], C, XS) == {"Launch": 4}
 
 
 def test_a_carry_that_is_collected_is_where_it_is_collected(launched):
     def step(c, x):
-        c = fnp.sin(c) + x
+        c = jnp.sin(c) + x
         return c, c
     assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "CopyStep": 1}
 
 
 def test_a_carry_is_where_it_is_saved_before_an_iteration(launched):
     def step(c, x):
-        return fnp.sin(c) + x, c
+        return jnp.sin(c) + x, c
     for reverse in (False, True):
         assert steps_of(lambda c, xs, r=reverse: lax.scan(step, c, xs, reverse=r), C, XS) == {
             "Launch": 4, "CopyStep": 1}
-    assert steps_of(ft.grad(lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) * x, None), c,
+    assert steps_of(ft.grad(lambda c, xs: lax.scan(lambda c, x: (jnp.sin(c) * x, None), c,
                                                    xs)[0].sum()), C, XS)["CopyStep"] <= 2
 
 
 def test_a_carry_that_is_updated_stays_where_it_is(launched):
     def step(i, c):
-        return c.at[i].set(fnp.float32(3) * i)
+        return c.at[i].set(jnp.float32(3) * i)
     _, program, _ = program_of(lambda c: lax.fori_loop(0, 5, step, c), normal(7, 3))
     assert sum(s.target.kind == "output" for s in program.steps if not isinstance(s, Launch)) == 1
 
 
 def test_places_that_are_not_aligned_are_not_said_to_be(launched):
     for width, aligned in ((5, False), (8, True)):
-        _, program, _ = program_of(lambda xs: lax.map(fnp.sin, xs), normal(3, width))
+        _, program, _ = program_of(lambda xs: lax.map(jnp.sin, xs), normal(3, width))
         for launch in program.steps:
             assert set(launch.divisible) == {aligned}
 

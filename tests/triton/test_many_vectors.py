@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from tests.triton.compiled import compile_kernels
 from tests.triton.emulated import program_of
 
@@ -14,7 +14,7 @@ COUNT = 12
 def mixed(y, v, c):
     """Results that need all rows of `v`, and a column."""
     for k in range(COUNT):
-        y = fnp.tanh(y * v[k]) + c[:, None]
+        y = jnp.tanh(y * v[k]) + c[:, None]
     return y
 
 
@@ -22,7 +22,7 @@ def convolution(x, w, v):
     y = ft.lax.conv_general_dilated(x, w, (1, 1), "SAME",
                                     dimension_numbers=("NHWC", "HWIO", "NHWC"))
     for k in range(COUNT):
-        y = fnp.tanh(y * v[k])
+        y = jnp.tanh(y * v[k])
     return y
 
 

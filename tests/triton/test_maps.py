@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.compiling import for_compiler
 from functrans.core.evaluate import interpret
@@ -18,14 +18,14 @@ RNG = np.random.default_rng(0)
 
 def collatz(n):
     return lax.while_loop(lambda c: c[0] != 1, lambda c: (
-        fnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1]
+        jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1]
 
 
 def march(direction):
     """The way of a ray to a ball: the state of a lane is a number, its direction a vector."""
     def distance(t):
-        at = t * direction - fnp.array([0.0, 0.0, 3.0])
-        return fnp.sqrt((at * at).sum()) - 1.0
+        at = t * direction - jnp.array([0.0, 0.0, 3.0])
+        return jnp.sqrt((at * at).sum()) - 1.0
 
     def step(state):
         t, n = state
@@ -39,7 +39,7 @@ def powers(x):
 
 
 def branch(x):
-    return lax.cond(x > 0, lambda x: lax.fori_loop(0, 100, lambda i, y: fnp.sin(y) + x, x),
+    return lax.cond(x > 0, lambda x: lax.fori_loop(0, 100, lambda i, y: jnp.sin(y) + x, x),
                     lambda x: x, x)
 
 
@@ -56,11 +56,11 @@ PROGRAMS = {
     "vectors of a lane": (ft.vmap(march), [positive(256, 3) * [0.1, 0.1, 1.0]], [8]),
     "lanes one by one": (ft.vmap(powers), [positive(5, 40)], [5]),
     "branches": (ft.vmap(branch), [RNG.normal(size=256).astype("f")], [8]),
-    "a map by name": (lambda x: lax.map(lambda r: fnp.cumsum(fnp.sort(r)) / r.sum(), x),
+    "a map by name": (lambda x: lax.map(lambda r: jnp.cumsum(jnp.sort(r)) / r.sum(), x),
                       [positive(7, 33)], [7]),
-    "a map with constants": (lambda x, w: lax.map(lambda r: fnp.tanh(r @ w), x),
+    "a map with constants": (lambda x, w: lax.map(lambda r: jnp.tanh(r @ w), x),
                              [positive(6, 3, 16), positive(16, 16)], [9]),
-    "three maps": (lambda x: lax.map(lambda a: lax.map(lambda b: lax.map(fnp.cumsum, b), a), x),
+    "three maps": (lambda x: lax.map(lambda a: lax.map(lambda b: lax.map(jnp.cumsum, b), a), x),
                    [positive(2, 3, 4, 33)], [24]),
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import quantize
 from tests.triton.emulated import check, kernels_of, program_of
 
@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 
 
 def weights(dtype, k=512, n=520):
-    return quantize.quantize(fnp.asarray(RNG.normal(size=(k, n)).astype(np.float32)), dtype)
+    return quantize.quantize(jnp.asarray(RNG.normal(size=(k, n)).astype(np.float32)), dtype)
 
 
 def product(x, values, scales):
@@ -23,18 +23,18 @@ def product(x, values, scales):
 @pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn", "float8_e5m2"])
 def test_weights_are_converted_in_the_kernel(dtype, rows, half):
     q = weights(dtype)
-    x = fnp.asarray(RNG.normal(size=(rows, 512))).astype(half)
+    x = jnp.asarray(RNG.normal(size=(rows, 512))).astype(half)
     program = check(product, x, q.values, q.scales)
     assert len(kernels_of(program)) == 1
     assert f"y = y.to(tl.{half})" in "".join(program.sources)
-    x = fnp.concatenate([x, x[:1] * fnp.nan])
+    x = jnp.concatenate([x, x[:1] * jnp.nan])
     check(product, x, q.values, q.scales)
 
 
 def test_products_of_many_rows_and_small_ones_have_converted_weights():
     q = weights("int8")
     for x in (np.zeros((300, 512)), np.zeros((1, 512))):
-        _, program, _ = program_of(product, fnp.asarray(x).astype("bfloat16"), q.values, q.scales)
+        _, program, _ = program_of(product, jnp.asarray(x).astype("bfloat16"), q.values, q.scales)
         assert "y = y.to(" not in "".join(program.sources)
 
 
@@ -43,12 +43,12 @@ def test_other_readers_of_converted_weights_have_them():
 
     def both(x, w):
         wide = w.astype("bfloat16")
-        return fnp.matmul(x, wide, preferred_element_type="float32"), wide * 2
+        return jnp.matmul(x, wide, preferred_element_type="float32"), wide * 2
 
-    check(both, fnp.asarray(RNG.normal(size=(8, 512))).astype("bfloat16"), q.values)
+    check(both, jnp.asarray(RNG.normal(size=(8, 512))).astype("bfloat16"), q.values)
 
     def chained(x, w):
-        y = fnp.matmul(x, w[:, :512].astype("bfloat16"))
-        return fnp.matmul(ft.nn.relu(y), w.astype("bfloat16"))
+        y = jnp.matmul(x, w[:, :512].astype("bfloat16"))
+        return jnp.matmul(ft.nn.relu(y), w.astype("bfloat16"))
 
-    check(chained, fnp.asarray(RNG.normal(size=(16, 512))).astype("bfloat16") / 500, q.values)
+    check(chained, jnp.asarray(RNG.normal(size=(16, 512))).astype("bfloat16") / 500, q.values)

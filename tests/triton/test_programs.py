@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
@@ -41,14 +41,14 @@ def mlp(params, x):
 
 def mlp_loss(params, x, y):
     scores = ft.nn.log_softmax(mlp(params, x))
-    return -fnp.take_along_axis(scores, y[:, None], -1).mean()
+    return -jnp.take_along_axis(scores, y[:, None], -1).mean()
 
 
 PARAMS = [(RNG.normal(size=s).astype("f") / 4, np.zeros(s[1], "f")) for s in ((20, 16), (16, 5))]
 BATCH = RNG.normal(size=(9, 20)).astype("f"), RNG.integers(0, 5, 9).astype("i")
 
 PROGRAMS = {  # a function, its arguments, and how many kernels it takes
-    "chain": (lambda x, y: fnp.sin(x) * y + 1, (X, Y), 1),
+    "chain": (lambda x, y: jnp.sin(x) * y + 1, (X, Y), 1),
     "transpose": (lambda x, y: x.T + y.T * 2, (X, Y), 1),
     "softmax": (lambda x: ft.nn.softmax(x, -1), (X,), 1),
     "softmax of long rows": (lambda x: ft.nn.softmax(x, -1), (
@@ -62,14 +62,14 @@ PROGRAMS = {  # a function, its arguments, and how many kernels it takes
     "sum of all": (lambda x: x.sum(), (X,), 1),
     "sums over some axes": (lambda x: x.reshape(37, 13, 10).sum((0, 2)), (X,), 1),
     "places of extremes": (lambda x: (x.argmax(1), x.argmin(0)), (X,), 1),
-    "gather": (lambda x: x[fnp.array([3, -1, 2])], (X,), 1),
-    "scatter by adding": (lambda x: x.at[fnp.array([3, 1, 3])].add(x[:3]), (X,), 1),
-    "the last of several": (lambda x: x.at[fnp.array([3, 1, 3])].set(x[:3]), (X,), 3),
+    "gather": (lambda x: x[jnp.array([3, -1, 2])], (X,), 1),
+    "scatter by adding": (lambda x: x.at[jnp.array([3, 1, 3])].add(x[:3]), (X,), 1),
+    "the last of several": (lambda x: x.at[jnp.array([3, 1, 3])].set(x[:3]), (X,), 3),
     "random": (lambda k: ft.random.normal(ft.random.wrap_key_data(k), (100,)),
                (np.array([1, 2], "u4"),), 1),
     "bfloat16": (lambda x: (x.astype("bfloat16") * 2).sum(0), (X,), 1),
     "product": (lambda x, y: x @ y.T, (X, Y), 1),
-    "products in a batch": (lambda x: fnp.einsum("bij,bkj->bik", x, x), (X.reshape(37, 13, 10),),
+    "products in a batch": (lambda x: jnp.einsum("bij,bkj->bik", x, x), (X.reshape(37, 13, 10),),
                             1),
     "gradient of a network": (ft.grad(mlp_loss), (PARAMS, *BATCH), None),
     "clipped mean": (ft.per_sample.clipped_mean(
@@ -103,7 +103,7 @@ def test_kernels_compile_without_a_gpu(name):
 
 def test_rows_are_read_sixteen_bytes_at_a_time():
     x = np.zeros((64, 1024), "f")
-    for fun in (lambda x: fnp.exp(x) + x, lambda x: ft.nn.softmax(x, -1), lambda x: x.T + x.T):
+    for fun in (lambda x: jnp.exp(x) + x, lambda x: ft.nn.softmax(x, -1), lambda x: x.T + x.T):
         _, program, _ = program_of(fun, x)
         (binary,) = binaries(program).values()
         assert "ld.global.v4" in binary.ptx
@@ -113,21 +113,21 @@ def test_rows_are_read_sixteen_bytes_at_a_time():
 def test_reads_at_computed_places_share_a_kernel():
     """A search: each step reads where the one before it says."""
     row, values = np.sort(X[0]), X[1:]
-    _, program, _ = program_of(fnp.searchsorted, row, values)
+    _, program, _ = program_of(jnp.searchsorted, row, values)
     assert len(kernels_of(program)) == 1
     np.testing.assert_array_equal(InterpretedProgram(program)([row, values])[0],
                                   np.searchsorted(row, values))
 
 
 def test_what_is_left_to_the_host_is_a_step():
-    _, program, _ = program_of(lambda x: fnp.linalg.eigvals(x * x) + 1, np.eye(4, dtype="f"))
+    _, program, _ = program_of(lambda x: jnp.linalg.eigvals(x * x) + 1, np.eye(4, dtype="f"))
     kinds = [type(s).__name__ for s in program.steps]
     assert kinds == ["Launch", "HostStep", "Launch"]
 
 
 def test_the_text_of_a_program():
     with ft.config.use_backend("triton"):
-        text = ft.jit(lambda x: fnp.sin(x) + 1).lower(X).compile().as_text()
+        text = ft.jit(lambda x: jnp.sin(x) + 1).lower(X).compile().as_text()
     assert "@triton.jit\ndef k_" in text and "(p0, p1):" in text
 
 

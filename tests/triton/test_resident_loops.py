@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.passes import separable
 from functrans.lowering.triton.machine.device import binaries
@@ -20,36 +20,36 @@ def normal(*shape):
 
 def rnn(w, h, xs):
     def step(h, x):
-        h = fnp.tanh(x + h @ w)
+        h = jnp.tanh(x + h @ w)
         return h, h
     return (lax.scan(step, h, xs)[1] ** 2).mean()
 
 
 def lstm(w, h, xs):
     def step(s, x):
-        i, f, g, o = fnp.split(x + s[0] @ w, 4, -1)
-        c = ft.nn.sigmoid(f) * s[1] + ft.nn.sigmoid(i) * fnp.tanh(g)
-        h = ft.nn.sigmoid(o) * fnp.tanh(c)
+        i, f, g, o = jnp.split(x + s[0] @ w, 4, -1)
+        c = ft.nn.sigmoid(f) * s[1] + ft.nn.sigmoid(i) * jnp.tanh(g)
+        h = ft.nn.sigmoid(o) * jnp.tanh(c)
         return (h, c), h
     return (lax.scan(step, (h, h), xs)[1] ** 2).mean()
 
 
 def power(a, v):
-    return lax.fori_loop(0, 9, lambda i, v: (lambda w: w / fnp.sqrt((w * w).sum()))(a @ v), v)
+    return lax.fori_loop(0, 9, lambda i, v: (lambda w: w / jnp.sqrt((w * w).sum()))(a @ v), v)
 
 
 def newton(x):
-    return lax.while_loop(lambda c: fnp.abs(c[0] * c[0] - x) > 1e-5,
+    return lax.while_loop(lambda c: jnp.abs(c[0] * c[0] - x) > 1e-5,
                           lambda c: ((c[0] + x / c[0]) / 2, c[1] + 1), (x, 0))
 
 
 def decay(x):
-    return lax.fori_loop(0, 9, lambda i, c: c * 0.9 + fnp.sin(c), x)
+    return lax.fori_loop(0, 9, lambda i, c: c * 0.9 + jnp.sin(c), x)
 
 
 def collatz(n):
     return lax.while_loop(lambda c: c[0] != 1, lambda c: (
-        fnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1]
+        jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1]
 
 
 def walk(x):
@@ -120,7 +120,7 @@ def test_recurrent_weights_stay_in_registers_and_shared_memory():
 
 def test_no_barrier_between_phases_that_share_nothing():
     def step(c, x):
-        return fnp.tanh(c @ W + x), (c, x * 2)
+        return jnp.tanh(c @ W + x), (c, x * 2)
     W = normal(16, 16)
     _, program, _ = program_of(lambda c, xs: lax.scan(step, c, xs), normal(1, 16), normal(3, 1, 16))
     (text,) = [t for t in program.sources if "def loop" in t]
@@ -134,15 +134,15 @@ ROWS = {  # a body of a carry (rows, 4) and a constant (4, 4): whether its rows 
     "sum along rows": (lambda c, w: c - c.sum(1, keepdims=True), True),
     "sum over rows": (lambda c, w: c - c.mean(0), False),
     "softmax": (lambda c, w: ft.nn.softmax(c), True),
-    "turned and back": (lambda c, w: fnp.sin(c.T).T, True),
+    "turned and back": (lambda c, w: jnp.sin(c.T).T, True),
     "reshaped": (lambda c, w: (c.reshape(-1, 2, 2) * 2).reshape(c.shape), True),
     "rows joined": (lambda c, w: (c.reshape(-1) * 2).reshape(c.shape), False),
-    "shifted rows": (lambda c, w: fnp.roll(c, 1, 0), False),
-    "shifted columns": (lambda c, w: fnp.roll(c, 1, 1), True),
-    "sorted": (lambda c, w: fnp.sort(c, 1), True),
-    "running sum over rows": (lambda c, w: fnp.cumsum(c, 0), False),
-    "a constant for each row": (lambda c, w: c + fnp.arange(6.0)[:, None].astype("f"), True),
-    "a loop inside": (lambda c, w: lax.fori_loop(0, 2, lambda i, d: fnp.sin(d @ w) + c, c), True),
+    "shifted rows": (lambda c, w: jnp.roll(c, 1, 0), False),
+    "shifted columns": (lambda c, w: jnp.roll(c, 1, 1), True),
+    "sorted": (lambda c, w: jnp.sort(c, 1), True),
+    "running sum over rows": (lambda c, w: jnp.cumsum(c, 0), False),
+    "a constant for each row": (lambda c, w: c + jnp.arange(6.0)[:, None].astype("f"), True),
+    "a loop inside": (lambda c, w: lax.fori_loop(0, 2, lambda i, d: jnp.sin(d @ w) + c, c), True),
     "a loop inside over rows": (lambda c, w: lax.scan(
         lambda s, x: (s + x, s), w[0], c)[1], False),
     "one column changed": (lambda c, w: c.at[:, 1].add(1), None),
@@ -166,11 +166,11 @@ def test_rows_that_may_be_cut(name):
 
 
 @pytest.mark.parametrize("shape, fun", [
-    ((200,), lambda c: c * 0.5 + fnp.roll(c, 1)),
+    ((200,), lambda c: c * 0.5 + jnp.roll(c, 1)),
     ((200,), lambda c: c.at[1:-1].add(0.1 * (c[2:] - 2 * c[1:-1] + c[:-2]))),
     ((200,), lambda c: c * 0.5 + c[::-1]),
-    ((10, 20), lambda c: c * 0.3 + fnp.roll(c, (1, 2), (0, 1)) + fnp.roll(c, -1, 1)),
-    ((3, 4, 5), lambda c: c + fnp.roll(c, 1, 1) - fnp.roll(c, -1, 2) + fnp.roll(c, -1, 2) * c)])
+    ((10, 20), lambda c: c * 0.3 + jnp.roll(c, (1, 2), (0, 1)) + jnp.roll(c, -1, 1)),
+    ((3, 4, 5), lambda c: c + jnp.roll(c, 1, 1) - jnp.roll(c, -1, 2) + jnp.roll(c, -1, 2) * c)])
 def test_what_reads_its_neighbours_is_not_kept_in_registers(shape, fun):
     """An address that has a name is that of another element, too."""
     x = normal(*shape)
@@ -186,8 +186,8 @@ def test_what_is_updated_beside_a_loop_begins_with_its_value():
 
     def energy(table, tokens):
         def step(h, x):
-            h = fnp.tanh(x @ weights + h @ weights)
+            h = jnp.tanh(x @ weights + h @ weights)
             return h, h
-        return fnp.sum(lax.scan(step, fnp.zeros((4, 16)), table[tokens])[1] ** 2)
+        return jnp.sum(lax.scan(step, jnp.zeros((4, 16)), table[tokens])[1] ** 2)
 
     check(ft.grad(energy), table, tokens)

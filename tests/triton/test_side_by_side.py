@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.schedule.side_by_side import (
     MOST_TOGETHER,
     StepAccess,
@@ -33,7 +33,7 @@ def arrays(shapes=SHAPES):
 def adam(params, first, second, gradients):
     first = ft.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradients)
     second = ft.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, second, gradients)
-    params = ft.tree.map(lambda p, m, v: p - 1e-2 * m / (fnp.sqrt(v) + 1e-8), params, first,
+    params = ft.tree.map(lambda p, m, v: p - 1e-2 * m / (jnp.sqrt(v) + 1e-8), params, first,
                          second)
     return params, first, second
 
@@ -72,7 +72,7 @@ def test_donated_parameters_are_updated_in_place():
 def test_nothing_is_written_to_what_another_kernel_of_the_launch_reads():
     """The first result could be in the memory of `x`, which its kernel reads at the same place."""
     def fun(x):
-        return fnp.sin(x) * 2, x.reshape(-1)[:2500][::-1] + 1
+        return jnp.sin(x) * 2, x.reshape(-1)[:2500][::-1] + 1
 
     x = arrays([(64, 64)])[0]
     jaxpr, _, consts = program_of(fun, x)
@@ -81,7 +81,7 @@ def test_nothing_is_written_to_what_another_kernel_of_the_launch_reads():
     assert not program.aliases.inputs
     for found, expected in zip(InterpretedProgram(program)([*consts, x]), fun(x), strict=True):
         np.testing.assert_allclose(found, expected, 1e-5)
-    alone, _, _ = program_of(lambda x: fnp.sin(x) * 2, x)
+    alone, _, _ = program_of(lambda x: jnp.sin(x) * 2, x)
     assert write_program(alone, donated=[0]).aliases.inputs == {0: 0}
 
 
@@ -104,8 +104,8 @@ def test_reductions_beside_each_other_have_counters_of_their_own():
 def test_every_program_waits_for_the_launches_before():
     """The launch begins early if one member waits for them in its own time."""
     def fun(x, y, w):
-        h = fnp.tanh(x @ w)
-        return [fnp.exp(y) * h[0, 0], (h * 2).T, h.sum(0)]
+        h = jnp.tanh(x @ w)
+        return [jnp.exp(y) * h[0, 0], (h * 2).T, h.sum(0)]
 
     args = [*arrays([(64, 48), (2500,), (48, 96)])]
     program = check(fun, *args)
@@ -127,7 +127,7 @@ def test_steps_of_a_launched_loop_are_joined():
         def body(k, c):
             x, y, z = c
             h = x @ w
-            return h / (1 + h.max()), fnp.sin(y) + h[0, 0], (z * 0.5).T + h[0, 1]
+            return h / (1 + h.max()), jnp.sin(y) + h[0, 0], (z * 0.5).T + h[0, 1]
         return ft.lax.fori_loop(0, 3, body, (x, y, z))
 
     program = check(fun, *arrays([(256, 256), (5000,), (90, 90)]))
@@ -152,10 +152,10 @@ def program_of_choices(seed):
             x = choose.choice(values)
             y = choose.choice([v for v in values if v.shape == x.shape])
             values.append(choose.choice([
-                lambda x, y: fnp.sin(x) + y, lambda x, y: (x * 0.5).T, lambda x, y: x[::-1] * 2,
-                lambda x, y: x - x.mean(0), lambda x, y: x / (1 + fnp.abs(x).sum(1)[:, None]),
+                lambda x, y: jnp.sin(x) + y, lambda x, y: (x * 0.5).T, lambda x, y: x[::-1] * 2,
+                lambda x, y: x - x.mean(0), lambda x, y: x / (1 + jnp.abs(x).sum(1)[:, None]),
                 lambda x, y: x @ y.T / 64 if x.shape == (64, 64) else x + 1,
-                lambda x, y: x + fnp.max(y), lambda x, y: x.astype("bfloat16").astype("float32"),
+                lambda x, y: x + jnp.max(y), lambda x, y: x.astype("bfloat16").astype("float32"),
             ])(x, y))
         return values[len(xs):]
 

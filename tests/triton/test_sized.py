@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim, substitute_shape
 from functrans.core.errors import FunctransError, ShapeError
@@ -37,7 +37,7 @@ def test_one_program_for_all_sizes(name):
     for size in (0, 1, 7, 40):
         known = {"B": size, "N": 6}
         arrays = [values(substitute_shape(s, known), d, rng) for s, d in avals]
-        expected = ft.tree.leaves(fun(*map(fnp.asarray, arrays)))
+        expected = ft.tree.leaves(fun(*map(jnp.asarray, arrays)))
         for a, e in zip(executable.run(arrays), map(np.asarray, expected), strict=True):
             assert (a.dtype, a.shape) == (e.dtype, e.shape)
             np.testing.assert_allclose(a, e, rtol=4e-4, atol=4e-4)
@@ -87,7 +87,7 @@ def test_every_primitive(case: Case):
 
 def test_text_is_shared_and_programs_are_kept(monkeypatch):
     monkeypatch.setattr(sized_programs, "KEPT", 4)
-    executable = sized(lambda x: fnp.exp(x).sum(1), ShapedArray((B, 300), F32))
+    executable = sized(lambda x: jnp.exp(x).sum(1), ShapedArray((B, 300), F32))
     for n in range(2, 9):
         x = np.ones((n, 300), "f")
         np.testing.assert_allclose(executable.run([x])[0], np.exp(x).sum(1), 1e-5)
@@ -115,7 +115,7 @@ def test_what_is_known_of_a_program_has_names():
 def test_a_gradient_has_the_same_kernels_at_many_sizes():
     """Also where a constant of the program comes from a size, as that of a mean does."""
     def loss(w, x, y):
-        return -(ft.nn.log_softmax(fnp.tanh(x @ w)) * y).sum(1).mean()
+        return -(ft.nn.log_softmax(jnp.tanh(x @ w)) * y).sum(1).mean()
 
     executable = sized(lambda *a: [ft.grad(loss)(*a)], ShapedArray((70, 10), F32),
                        ShapedArray((B, 70), F32), ShapedArray((B, 10), F32))

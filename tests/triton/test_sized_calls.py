@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.backend import get_backend
 from functrans.lowering.triton.sized import SizedExecutable
@@ -44,7 +44,7 @@ def test_a_loop_that_is_one_kernel_is_compiled_for_each_size(name):
 
 def test_the_second_size_makes_an_axis_symbolic():
     def step(w, x):
-        return w - 0.1 * ft.grad(lambda w: (fnp.tanh(x @ w) ** 2).mean())(w)
+        return w - 0.1 * ft.grad(lambda w: (jnp.tanh(x @ w) ** 2).mean())(w)
 
     f = ft.jit(step)
     for n in (3, 40, 5, 100, 0, 1):
@@ -71,8 +71,8 @@ def test_an_update_of_a_donated_argument_is_in_place_at_every_size():
     for n in (5, 9, 40):
         given = f.lower(rows(n), 2, np.ones(4, "f")).compile().executable
         assert given.at([(n, 4), (), (4,)]).memory_analysis()["donated"] == 16 * n
-        result = f(fnp.asarray(rows(n)), 2, np.ones(4, "f"))
-        np.testing.assert_array_equal(result, update(fnp.asarray(rows(n)), 2, np.ones(4, "f")))
+        result = f(jnp.asarray(rows(n)), 2, np.ones(4, "f"))
+        np.testing.assert_array_equal(result, update(jnp.asarray(rows(n)), 2, np.ones(4, "f")))
     assert compilations(f) == 1
 
 
@@ -116,7 +116,7 @@ def test_explanations_are_those_of_the_sizes_at_hand():
 def test_a_large_loop_is_launched_at_every_size():
     """What is too large for one kernel is no reason for another program."""
     def steps(w, x):
-        return lax.fori_loop(0, 2, lambda i, c: fnp.tanh(c @ w), x)
+        return lax.fori_loop(0, 2, lambda i, c: jnp.tanh(c @ w), x)
 
     jaxpr = ft.jit(steps, dynamic_shapes=(None, {0: "B"})).lower(
         np.zeros((2048, 2048), "f"), np.zeros((4096, 2048), "f")).jaxpr

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import HostStepWarning
 from functrans.core.evaluate import interpret
 from functrans.lax.linalg import cholesky, lu, triangular_solve
@@ -24,7 +24,7 @@ from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import HostStep, Launch
 from tests.triton.emulated import check, program_of
 
-la = fnp.linalg
+la = jnp.linalg
 RNG = np.random.default_rng(0)
 SIZES = [1, 2, 3, 5, 8, 17, 33]
 
@@ -153,7 +153,7 @@ def test_lanes_and_derivatives():
     def fun(a, b):
         factor = la.cholesky(a)
         z = triangular_solve(factor, b, left_side=True, lower=True)
-        return z @ z + fnp.log(fnp.diagonal(factor)).sum() + b @ la.solve(a, b) + la.slogdet(a)[1]
+        return z @ z + jnp.log(jnp.diagonal(factor)).sum() + b @ la.solve(a, b) + la.slogdet(a)[1]
 
     run(lambda a, b: ft.vmap(ft.value_and_grad(fun))(a, b), a, b, tolerance=1e-3)
     run(lambda a, b: ft.vmap(lambda a, b: ft.jvp(ft.grad(fun), (a, b), (a, b)))(a, b), a, b,
@@ -177,7 +177,7 @@ def test_a_filter_is_one_kernel(lanes):
             gain = la.solve(s, p).T
             return (a @ m + gain @ v, p - gain @ p), v @ la.solve(s, v) + la.slogdet(s)[1]
 
-        return ft.lax.scan(step, (fnp.zeros(4), fnp.eye(4)), ys)[1].sum()
+        return ft.lax.scan(step, (jnp.zeros(4), jnp.eye(4)), ys)[1].sum()
 
     lead = (lanes,) * bool(lanes)
     fun = ft.vmap(filtered) if lanes else filtered
@@ -196,7 +196,7 @@ def test_lanes_of_a_loop_with_one_matrix(left):
     def walked(x):
         def step(x, _):
             b = x[:, None] if left else x[None]
-            return fnp.sin(triangular_solve(a, b, left_side=left, lower=True)).reshape(3), None
+            return jnp.sin(triangular_solve(a, b, left_side=left, lower=True)).reshape(3), None
 
         return ft.lax.scan(step, x, None, length=4)[0]
 
@@ -230,7 +230,7 @@ def factor(a):
 @pytest.mark.parametrize("dtype, tolerance", [("complex64", 1e-4), ("complex128", 1e-12)])
 def test_complex_systems_are_real_ones_of_twice_as_many_rows(dtype, tolerance):
     def solutions(a, b):
-        return fnp.linalg.solve(a, b), ft.vmap(fnp.linalg.solve, (0, None))(a, b[0])
+        return jnp.linalg.solve(a, b), ft.vmap(jnp.linalg.solve, (0, None))(a, b[0])
 
     a = (definite(64, n=3) + 1j * matrices(64, n=3)).astype(dtype)
     b = (matrices(64, n=3) - 1j * matrices(64, n=3)).astype(dtype)[..., :2]
@@ -243,9 +243,9 @@ def test_complex_systems_are_real_ones_of_twice_as_many_rows(dtype, tolerance):
 
 
 def test_libraries_take_large_complex_systems():
-    assert is_real_and_fast(equation(fnp.linalg.solve, (4096, 8, 8), (4096, 8, 2),
+    assert is_real_and_fast(equation(jnp.linalg.solve, (4096, 8, 8), (4096, 8, 2),
                                      dtype="complex64"), HOPPER)
-    assert not is_real_and_fast(equation(fnp.linalg.solve, (4, 40, 40), (4, 40, 2),
+    assert not is_real_and_fast(equation(jnp.linalg.solve, (4, 40, 40), (4, 40, 2),
                                          dtype="complex64"), HOPPER)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.triton.steps.spec import HostStep
 from tests.triton.emulated import check, kernels_of, program_of
@@ -23,7 +23,7 @@ def combined(op):
 @pytest.mark.parametrize("op", ["add", "multiply", "min", "max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "int32"])
 def test_what_numpy_combines(op, dtype):
-    values = [fnp.asarray(x, dtype) for x in (BASE * 4, UPDATES * 4)]
+    values = [jnp.asarray(x, dtype) for x in (BASE * 4, UPDATES * 4)]
     with ft.config.deterministic():
         program = check(combined(op), values[0], ROWS, values[1], tolerance=1e-6)
     exact = dtype == "int32" and op != "multiply"
@@ -71,23 +71,23 @@ def test_nan_counts_whatever_its_sign(op):
 PLACES = {  # forms of places: elements, columns, windows, several indices, batches
     "elements": (lambda x, i, u: x.at[i, i % 5].add(u[:, 0]), (BASE, np.abs(ROWS) % 6, UPDATES)),
     "columns": (lambda x, i, u: x.at[:, i].max(u), (BASE, np.array([1, 1, 4]), UPDATES[:6, :3])),
-    "many of one": (lambda x, i, u: x.at[i].add(u), (np.zeros(3, "f"), LONG, fnp.sin(LONG * 1.0))),
+    "many of one": (lambda x, i, u: x.at[i].add(u), (np.zeros(3, "f"), LONG, jnp.sin(LONG * 1.0))),
     "most of one": (lambda x, i, u: x.at[i].add(u), (
         BASE[:, :1], np.repeat(np.array([2, 4, 5], "i"), [50, 3000, 7]),
         RNG.normal(size=(3057, 1)).astype("f"))),
     "most of one, wide": (lambda x, i, u: x.at[i].max(u), (
         np.zeros((3, 130), "f"), np.repeat(np.array([0, 1], "i"), [300, 500]),
         RNG.normal(size=(800, 130)).astype("f"))),
-    "no base": (lambda i, u: fnp.zeros((7, 5)).at[i].add(u), (ROWS, UPDATES)),
+    "no base": (lambda i, u: jnp.zeros((7, 5)).at[i].add(u), (ROWS, UPDATES)),
     "wide rows": (lambda x, i, u: x.at[i].add(u), (
         RNG.normal(size=(4, 300)).astype("f"), LONG[:20], RNG.normal(size=(20, 300)).astype("f"))),
     "clipped": (lambda x, i, u: x.at[i].add(u, mode="clip"), (BASE, ROWS, UPDATES)),
     "64 bits": (lambda x, i, u: x.at[i].add(u), (BASE, ROWS.astype("i8") + 2**40, UPDATES)),
-    "gradient of an embedding": (ft.grad(lambda w, i: fnp.sin(w[i]).sum()), (BASE, LONG % 6)),
+    "gradient of an embedding": (ft.grad(lambda w, i: jnp.sin(w[i]).sum()), (BASE, LONG % 6)),
     "gradient of take_along_axis": (
-        ft.grad(lambda x, i: (fnp.take_along_axis(x, i, 1) ** 2).sum()),
+        ft.grad(lambda x, i: (jnp.take_along_axis(x, i, 1) ** 2).sum()),
         (BASE, LONG[:30].reshape(6, 5))),
-    "of every sample": (ft.vmap(ft.grad(lambda w, i: fnp.sin(w[i]).sum()), (None, 0)),
+    "of every sample": (ft.vmap(ft.grad(lambda w, i: jnp.sin(w[i]).sum()), (None, 0)),
                         (BASE, LONG[:12].reshape(3, 4))),
     "window": (lambda x, i, u: lax.scatter_add(
         x, i, u, lax.ScatterDimensionNumbers((1, 2), (), (0, 1))),
@@ -142,10 +142,10 @@ def test_gradients_of_attention_have_no_atomic_operations():
     q = RNG.normal(size=(2, 128, 2, 64)).astype("f")
 
     def loss(q, k, v):
-        weights = ft.nn.softmax(fnp.einsum("bqhd,bkhd->bhqk", q, k) / 8, -1)
-        return (fnp.einsum("bhqk,bkhd->bqhd", weights, v).astype("float32") ** 2).sum()
+        weights = ft.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) / 8, -1)
+        return (jnp.einsum("bhqk,bkhd->bqhd", weights, v).astype("float32") ** 2).sum()
 
-    args = [fnp.asarray(q, "bfloat16")] * 3
+    args = [jnp.asarray(q, "bfloat16")] * 3
     with ft.config.deterministic():
         _, program, _ = program_of(ft.grad(loss, (0, 1, 2)), *args)
     assert kernels_of(program)

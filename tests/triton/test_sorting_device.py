@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 pytestmark = pytest.mark.gpu
@@ -28,7 +28,7 @@ def test_rows_of_all_sizes(dtype, shape):
     x = keys(dtype, shape)
     k = min(shape[-1], 50)
     order = np.argsort(x, axis=-1, kind="stable")
-    found = ft.jit(lambda x: (fnp.sort(x), fnp.argsort(x), *lax.top_k(x, k)))(
+    found = ft.jit(lambda x: (jnp.sort(x), jnp.argsort(x), *lax.top_k(x, k)))(
         ft.device_put(x, "gpu"))
     values, places, largest, where = map(np.asarray, found)
     expected = np.take_along_axis(x, order, -1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
@@ -57,7 +57,7 @@ def keys(dtype, shape=(3, 150)):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sort_and_places_and_the_largest(dtype, rows):
     x = keys(dtype)
-    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1), lax.top_k(x, 7),
+    run(lambda x: (jnp.sort(x, axis=1), jnp.argsort(x, axis=1), lax.top_k(x, 7),
                    lax.top_k(x, 120)), x)
 
 
@@ -68,14 +68,14 @@ def test_rows_of_several_tiles(dtype, n, monkeypatch):
     monkeypatch.setattr(sorting, "LONGEST_OF_WORDS", 0)
     monkeypatch.setattr(radix, "SLOTS", {1: 1, 2: 1})
     monkeypatch.setattr(radix, "ADDED", 2)
-    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1), lax.top_k(x, 300)),
+    run(lambda x: (jnp.sort(x, axis=1), jnp.argsort(x, axis=1), lax.top_k(x, 300)),
         keys(dtype, (2, n)))
 
 
 @pytest.mark.parametrize("shape, axis", [((1,), 0), ((2, 1), 1), ((5, 3, 2), 1), ((70, 2), 0),
                                          ((64,), 0)], ids=str)
 def test_shapes_and_axes(shape, axis, rows):
-    run(lambda x: (fnp.sort(x, axis=axis), fnp.argsort(x, axis=axis)),
+    run(lambda x: (jnp.sort(x, axis=axis), jnp.argsort(x, axis=axis)),
         RNG.normal(size=shape).astype("f"))
 
 
@@ -99,14 +99,14 @@ def test_the_largest_of_what_tiles_found(monkeypatch):
 
 @pytest.mark.parametrize("n, kernels", [(200, 1), (5000, 1), (6300, 3 * 4)])
 def test_launches_of_rows_of_the_usual_sizes(n, kernels):
-    program = run(fnp.sort, RNG.normal(size=n).astype("f"))
+    program = run(jnp.sort, RNG.normal(size=n).astype("f"))
     assert len(kernels_of(program)) == kernels
     assert len(program.sources) == 1 + min(kernels, 6)  # bytes between the ends are one function
 
 
 def test_kernels_compile_without_a_gpu():
     for n in (200, 7000):
-        _, program, _ = program_of(lambda x: (lax.top_k(x, 5), fnp.argsort(x)),
+        _, program, _ = program_of(lambda x: (lax.top_k(x, 5), jnp.argsort(x)),
                                    np.zeros((2, n), "f"))
         for binary in binaries(program).values():
             assert binary.cubin[:4] == b"\x7fELF"

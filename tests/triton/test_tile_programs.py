@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.schedule import tile_costs, tile_programs
 from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.products.choosing import Chooser
@@ -28,7 +28,7 @@ def network(*sizes, of=()):
 
 def mlp(params, x):
     for w, b in params:
-        x = fnp.tanh(x @ w + b)
+        x = jnp.tanh(x @ w + b)
     return x
 
 
@@ -55,7 +55,7 @@ PROGRAMS = {
         ft.grad(lambda p, x: loss(p, x) + (ft.vmap(ft.grad(loss, argnums=1), in_axes=(None, 0))(
             p, x) ** 2).sum()), SHARED, array(41, 5)),
     "a scatter of what is computed": (
-        lambda p, x, k: mlp(p, x).at[fnp.arange(41), k].add(1.0) @ p[2][0].T, SHARED, array(41, 5),
+        lambda p, x, k: mlp(p, x).at[jnp.arange(41), k].add(1.0) @ p[2][0].T, SHARED, array(41, 5),
         RNG.integers(0, 3, 41)),
     "hessians": (lambda p, x: ft.vmap(ft.hessian(lambda x: mlp(p, x)[0]))(x), SHARED,
                  array(9, 5)),
@@ -105,13 +105,13 @@ def test_products_have_the_precision_of_the_program(everywhere, precision):
     limit = {"default": 5e-3, "high": 2e-5, "highest": 2e-6}[precision]
     x, (w, _) = array(9, 17, 40), network(40, 40)[0]
     with ft.config.matmul_precision(precision):
-        assert tiles_of(check(lambda x, w: fnp.sin(x @ w) @ w, x, w, tolerance=limit))
+        assert tiles_of(check(lambda x, w: jnp.sin(x @ w) @ w, x, w, tolerance=limit))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_halves(everywhere, dtype):
     def cast(tree):
-        return ft.tree.map(lambda a: fnp.asarray(a).astype(dtype), tree)
+        return ft.tree.map(lambda a: jnp.asarray(a).astype(dtype), tree)
 
     for name in ("rows", "gradients of weights of an index"):
         f, *args = PROGRAMS[name]
@@ -122,9 +122,9 @@ def test_nan_and_infinity_stay_in_their_rows(everywhere):
     x = array(41, 20)
     x[3, 4], x[7, 1] = np.nan, np.inf
     w = array(20, 20)
-    y, z = ft.jit(lambda x, w: ((x @ w) @ w, fnp.max(x @ w, 1)))(x, w)
+    y, z = ft.jit(lambda x, w: ((x @ w) @ w, jnp.max(x @ w, 1)))(x, w)
     with ft.config.use_backend("triton"):
-        got = ft.jit(lambda x, w: ((x @ w) @ w, fnp.max(x @ w, 1)))(x, w)
+        got = ft.jit(lambda x, w: ((x @ w) @ w, jnp.max(x @ w, 1)))(x, w)
     for a, e in zip(got, (y, z), strict=True):
         np.testing.assert_array_equal(np.isfinite(a), np.isfinite(e))
 
@@ -148,7 +148,7 @@ def scheduled(f, *args):
 
 
 def test_values_that_are_not_tiles_stay_apart():
-    tiles, launches = scheduled(lambda x, w: fnp.cumsum(fnp.sort(fnp.tanh(x @ w)) @ w, 0),
+    tiles, launches = scheduled(lambda x, w: jnp.cumsum(jnp.sort(jnp.tanh(x @ w)) @ w, 0),
                                 array(256, 40), array(40, 40))
     assert not tiles and launches
 
@@ -168,6 +168,6 @@ def test_a_map_over_tasks_is_few_launches():
 
 
 def test_large_products_have_templates():
-    tiles, _ = scheduled(lambda x, w, v: fnp.tanh(fnp.tanh(x @ w) @ v) @ w, array(512, 1024),
+    tiles, _ = scheduled(lambda x, w, v: jnp.tanh(jnp.tanh(x @ w) @ v) @ w, array(512, 1024),
                          array(1024, 1024), array(1024, 1024))
     assert not tiles

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.lowering.passes import tile_regions as regions
 from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.loops import tile_regions as kernels
@@ -25,7 +25,7 @@ def squares(params, x, y):
 def entropies(params, x, y):
     """Softmax and layer norm of a sample."""
     z = network(params, x)
-    z = (z - z.mean(-1, keepdims=True)) / fnp.sqrt(z.var(-1, keepdims=True) + 0.1)
+    z = (z - z.mean(-1, keepdims=True)) / jnp.sqrt(z.var(-1, keepdims=True) + 0.1)
     return -(ft.nn.log_softmax(z) * y).sum(-1).mean()
 
 
@@ -36,7 +36,7 @@ def of_samples(params, x, y):
 def step(params, x, y):
     """What needs the sums, and a result of every sample."""
     value, gradient = ft.value_and_grad(squares)(params, x, y)
-    norm = fnp.sqrt(sum((g ** 2).sum() for g in ft.tree.leaves(gradient)))
+    norm = jnp.sqrt(sum((g ** 2).sum() for g in ft.tree.leaves(gradient)))
     return ft.tree.map(lambda p, g: p - 0.1 * g / norm, params, gradient), value, \
         network(params, x)[:, 0]
 

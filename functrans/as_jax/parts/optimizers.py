@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -129,7 +129,7 @@ def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float,
     """step_size / (1 + decay_rate * i / decay_steps); a `staircase` rounds the quotient down."""
     def schedule(i: Any) -> Any:
         steps = i / decay_steps
-        return step_size / (1 + decay_rate * (fnp.floor(steps) if staircase else steps))
+        return step_size / (1 + decay_rate * (jnp.floor(steps) if staircase else steps))
 
     return schedule
 
@@ -138,7 +138,7 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
                      power: float = 1.0) -> Schedule:
     """From `step_size` to `final_step_size` in `decay_steps` steps."""
     def schedule(i: Any) -> Any:
-        left = 1 - fnp.minimum(i, decay_steps) / decay_steps
+        left = 1 - jnp.minimum(i, decay_steps) / decay_steps
         return left ** power * (step_size - final_step_size) + final_step_size
 
     return schedule
@@ -146,11 +146,11 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     """`values[k]` after the first k of `boundaries`."""
-    at, steps = fnp.array(boundaries), fnp.array(values)
+    at, steps = jnp.array(boundaries), jnp.array(values)
     if at.ndim != 1 or steps.ndim != 1 or at.shape[0] != steps.shape[0] - 1:
         raise ArgumentError(f"boundaries of shape {at.shape} and values of shape {steps.shape}.",
                             where=user_source(), why="there is one value more than boundaries.")
-    return lambda i: steps[fnp.sum(i > at)]
+    return lambda i: steps[jnp.sum(i > at)]
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
@@ -158,7 +158,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     if callable(scalar_or_schedule):
         schedule: Schedule = scalar_or_schedule
         return schedule
-    if fnp.ndim(scalar_or_schedule) == 0:
+    if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise ArgumentError("a step size is a number or a function of the step, and this is "
                         f"{type(scalar_or_schedule).__name__}.", where=user_source())
@@ -184,7 +184,7 @@ def momentum(step_size: Any, mass: float) -> Rules:
         v = mass * v + g
         return x - step(i) * v, v
 
-    return _with(fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -197,7 +197,7 @@ def nesterov(step_size: Any, mass: float) -> Rules:
         v = mass * v + g
         return x - step(i) * (mass * v + g), v
 
-    return _with(fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -208,11 +208,11 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Rules:
     def update(i: Any, g: Any, state: Any) -> Any:
         x, squares, m = state
         squares = squares + g * g
-        scaled = fnp.where(squares > 0, g / fnp.sqrt(squares), 0.0)
+        scaled = jnp.where(squares > 0, g / jnp.sqrt(squares), 0.0)
         m = (1 - momentum) * scaled + momentum * m
         return x - step(i) * m, squares, m
 
-    return _with(fnp.zeros_like, fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like, jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -223,9 +223,9 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Rules:
     def update(i: Any, g: Any, state: Any) -> Any:
         x, squares = state
         squares = squares * gamma + g * g * (1 - gamma)
-        return x - step(i) * g / fnp.sqrt(squares + eps), squares
+        return x - step(i) * g / jnp.sqrt(squares + eps), squares
 
-    return _with(fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -237,10 +237,10 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
     def update(i: Any, g: Any, state: Any) -> Any:
         x, squares, m = state
         squares = squares * gamma + g * g * (1 - gamma)
-        m = momentum * m + step(i) * g / fnp.sqrt(squares + eps)
+        m = momentum * m + step(i) * g / jnp.sqrt(squares + eps)
         return x - m, squares, m
 
-    return _with(fnp.zeros_like, fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like, jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -252,11 +252,11 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
         x, m, v = state
         m = (1 - b1) * g + b1 * m
         v = (1 - b2) * g * g + b2 * v
-        m_hat = m / (1 - fnp.asarray(b1, m.dtype) ** (i + 1))
-        v_hat = v / (1 - fnp.asarray(b2, m.dtype) ** (i + 1))
-        return x - step(i) * m_hat / (fnp.sqrt(v_hat) + eps), m, v
+        m_hat = m / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
+        v_hat = v / (1 - jnp.asarray(b2, m.dtype) ** (i + 1))
+        return x - step(i) * m_hat / (jnp.sqrt(v_hat) + eps), m, v
 
-    return _with(fnp.zeros_like, fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like, jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -267,11 +267,11 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     def update(i: Any, g: Any, state: Any) -> Any:
         x, m, u = state
         m = (1 - b1) * g + b1 * m
-        u = fnp.maximum(b2 * u, fnp.abs(g))
-        scale = step(i) / (1 - fnp.asarray(b1, m.dtype) ** (i + 1))
+        u = jnp.maximum(b2 * u, jnp.abs(g))
+        scale = step(i) / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
         return x - scale * m / (u + eps), m, u
 
-    return _with(fnp.zeros_like, fnp.zeros_like), update, _first
+    return _with(jnp.zeros_like, jnp.zeros_like), update, _first
 
 
 @optimizer
@@ -280,8 +280,8 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Rules:
     step = make_schedule(step_size)
 
     def init(x: Any) -> Any:
-        x = fnp.asarray(x)
-        return x, fnp.zeros_like(x), [fnp.zeros(n, x.dtype) for n in x.shape]
+        x = jnp.asarray(x)
+        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape]
 
     def along(v: Any, axis: int, ndim: int) -> Any:
         return v[tuple([slice(None) if d == axis else None for d in range(ndim)])]
@@ -289,8 +289,8 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Rules:
     def update(i: Any, g: Any, state: Any) -> Any:
         x, m, per_axis = state
         spread = [along(v, d, g.ndim) for d, v in enumerate(per_axis)]
-        total = (functools.reduce(fnp.minimum, spread) if spread else 0.0) + g * g
-        scale = fnp.where(total > 0, 1 / fnp.sqrt(total), 0.0)
+        total = (functools.reduce(jnp.minimum, spread) if spread else 0.0) + g * g
+        scale = jnp.where(total > 0, 1 / jnp.sqrt(total), 0.0)
         m = (1 - momentum) * (g * scale) + momentum * m
         kept = [total.max(tuple(a for a in range(g.ndim) if a != d)) for d in range(g.ndim)]
         return x - step(i) * m, m, kept
@@ -312,10 +312,10 @@ def _first(state: Any) -> Any:
 
 def l2_norm(tree: Any) -> Array:
     """The norm of all leaves together."""
-    return fnp.sqrt(sum([fnp.vdot(x, x) for x in tree_leaves(tree)], fnp.zeros(())))
+    return jnp.sqrt(sum([jnp.vdot(x, x) for x in tree_leaves(tree)], jnp.zeros(())))
 
 
 def clip_grads(grad_tree: Any, max_norm: float) -> Any:
     """The gradients, scaled down where their norm is larger than `max_norm`."""
     norm = l2_norm(grad_tree)
-    return tree_map(lambda g: fnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
+    return tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax, nn, random
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -38,9 +38,9 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
             lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
 
 
-Tanh = elementwise(fnp.tanh)
+Tanh = elementwise(jnp.tanh)
 Relu = elementwise(nn.relu)
-Exp = elementwise(fnp.exp)
+Exp = elementwise(jnp.exp)
 LogSoftmax = elementwise(nn.log_softmax, axis=-1)
 Softmax = elementwise(nn.softmax, axis=-1)
 Softplus = elementwise(nn.softplus)
@@ -60,7 +60,7 @@ def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
         return (*input_shape[:-1], out_dim), (
             w_init(k1, (input_shape[-1], out_dim)), bias_init(k2, (out_dim,)))
 
-    return init, lambda params, inputs, **kwargs: fnp.dot(inputs, params[0]) + params[1]
+    return init, lambda params, inputs, **kwargs: jnp.dot(inputs, params[0]) + params[1]
 
 
 def GeneralConv(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
@@ -107,7 +107,7 @@ def _shape_after(apply: Callable[[Any], Any], input_shape: Sequence[int], batch:
                  batch_after: int) -> tuple[int, ...]:
     """The shape of results, where the batch may have any size, -1 say."""
     one = [1 if d == batch else n for d, n in enumerate(input_shape)]
-    out = list(shape_of(eval_shape(apply, ShapeDtypeStruct(tuple(one), fnp.float32))))
+    out = list(shape_of(eval_shape(apply, ShapeDtypeStruct(tuple(one), jnp.float32))))
     out[batch_after] = input_shape[batch]
     return tuple(out)
 
@@ -130,7 +130,7 @@ def BatchNorm(axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True,
 
     def apply(params: Any, x: Any, **kwargs: Any) -> Any:
         beta, gamma = params
-        at = tuple([None if d in over else slice(None) for d in range(fnp.ndim(x))])
+        at = tuple([None if d in over else slice(None) for d in range(jnp.ndim(x))])
         z = nn.standardize(x, over, epsilon=epsilon)
         z = gamma[at] * z if scale else z
         return z + beta[at] if center else z
@@ -154,7 +154,7 @@ def _pooling(reducer: Callable[..., Any], start: float, mean: bool) -> Callable[
                 return lax.reduce_window(x, start, reducer, around(window_shape), around(steps),
                                          padding)
 
-            return total(inputs) / total(fnp.ones_like(inputs)) if mean else total(inputs)
+            return total(inputs) / total(jnp.ones_like(inputs)) if mean else total(inputs)
 
         batch = 0 if spec is None else spec.index("N")
         return lambda rng, input_shape: (_shape_after(
@@ -168,7 +168,7 @@ SumPool = _pooling(lax.add, 0.0, False)
 AvgPool = _pooling(lax.add, 0.0, True)
 
 Flatten: Layer = (lambda rng, shape: ((shape[0], functools.reduce(int.__mul__, shape[1:], 1)), ()),
-                  lambda params, inputs, **kwargs: fnp.reshape(inputs, (inputs.shape[0], -1)))
+                  lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1)))
 Identity: Layer = (lambda rng, input_shape: (input_shape, ()),
                    lambda params, inputs, **kwargs: inputs)
 
@@ -190,7 +190,7 @@ def FanInConcat(axis: int = -1) -> Layer:
         out[axis] = sum(s[axis] for s in input_shape)
         return tuple(out), ()
 
-    return init, lambda params, inputs, **kwargs: fnp.concatenate(inputs, axis)
+    return init, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis)
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
@@ -205,7 +205,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
                                 fix="apply(params, inputs, rng=key)")
         if mode != "train":
             return inputs
-        return fnp.where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
+        return jnp.where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
 
     return lambda rng, input_shape: (input_shape, ()), apply
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.ops import segment_sum
@@ -39,11 +39,11 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     if x.shape[1] != codes.shape[1] or not codes.shape[0]:
         raise ShapeError(f"functrans.scipy.cluster.vq.vq: obs has shape {x.shape}, code_book "
                          f"{codes.shape}.", where=user_source(), why="both have the same features.")
-    squares = fnp.sum((x[:, None] - codes) ** 2, axis=-1)
-    code = fnp.argmin(squares, axis=-1)
-    square = fnp.sum((x - codes[code]) ** 2, axis=-1)
+    squares = jnp.sum((x[:, None] - codes) ** 2, axis=-1)
+    code = jnp.argmin(squares, axis=-1)
+    square = jnp.sum((x - codes[code]) ** 2, axis=-1)
     # at a code the distance has no derivative; 0 stands for it
-    return code, fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), 0)
+    return code, jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
 
 
 def whiten(obs: ArrayLike, check_finite: bool | None = None) -> Array:
@@ -54,8 +54,8 @@ def whiten(obs: ArrayLike, check_finite: bool | None = None) -> Array:
     [[1.0, 5.0], [3.0, 5.0]]
     """
     (x,) = inexact(obs)
-    deviation = fnp.sqrt(fnp.mean((x - fnp.mean(x, axis=0)) ** 2, axis=0))
-    return x / fnp.where(deviation == 0, 1, deviation)
+    deviation = jnp.sqrt(jnp.mean((x - jnp.mean(x, axis=0)) ** 2, axis=0))
+    return x / jnp.where(deviation == 0, 1, deviation)
 
 
 def _assigned(x: Array, codes: Array) -> tuple[Array, Array, Array]:
@@ -63,10 +63,10 @@ def _assigned(x: Array, codes: Array) -> tuple[Array, Array, Array]:
     code, distance = vq(x, codes)
     count = codes.shape[0]
     totals = segment_sum(x, code, count)
-    sizes = segment_sum(fnp.ones(x.shape[0], x.dtype), code, count)
+    sizes = segment_sum(jnp.ones(x.shape[0], x.dtype), code, count)
     sizes = sizes.reshape(-1, *(1,) * (x.ndim - 1))
     # a code that is nearest to none stays where it is
-    return code, fnp.mean(distance), fnp.where(sizes > 0, totals / fnp.maximum(sizes, 1), codes)
+    return code, jnp.mean(distance), jnp.where(sizes > 0, totals / jnp.maximum(sizes, 1), codes)
 
 
 def kmeans(obs: ArrayLike, k_or_guess: ArrayLike, iter: int = 20, thresh: float = 1e-5,
@@ -84,7 +84,7 @@ def kmeans(obs: ArrayLike, k_or_guess: ArrayLike, iter: int = 20, thresh: float 
     ([0.5, 8.5], 0.5)
     """
     (x,) = inexact(obs)
-    if fnp.ndim(k_or_guess) or not isinstance(k_or_guess, int):
+    if jnp.ndim(k_or_guess) or not isinstance(k_or_guess, int):
         x, guess = inexact(x, k_or_guess)
         return _means(x, guess, thresh)
     count = known_size("cluster.vq.kmeans", "k_or_guess", k_or_guess)
@@ -93,14 +93,14 @@ def kmeans(obs: ArrayLike, k_or_guess: ArrayLike, iter: int = 20, thresh: float 
     starts = vmap(lambda k: random.choice(k, x.shape[0], (_fits("kmeans", count, x),),
                                           replace=False))(keys)
     codes, distances = vmap(lambda start: _means(x, x[start], thresh))(starts)
-    best = fnp.argmin(distances)
+    best = jnp.argmin(distances)
     return codes[best], distances[best]
 
 
 def _means(x: Array, codes: Array, thresh: float) -> tuple[Array, Array]:
     def unfinished(state: Any) -> Any:
         _, now, before, _ = state
-        return fnp.abs(before - now) > thresh
+        return jnp.abs(before - now) > thresh
 
     def improve(state: Any) -> Any:
         _, now, _, means = state
@@ -108,7 +108,7 @@ def _means(x: Array, codes: Array, thresh: float) -> tuple[Array, Array]:
         return means, after, now, next_means
 
     _, distance, means = _assigned(x, codes)
-    start = (codes, distance, fnp.full_like(distance, math.inf), means)
+    start = (codes, distance, jnp.full_like(distance, math.inf), means)
     codes, distance, _, _ = lax.while_loop(unfinished, improve, start)
     return codes, distance
 
@@ -132,7 +132,7 @@ def kmeans2(data: ArrayLike, k: ArrayLike, iter: int = 10, thresh: float = 1e-5,
     one_of("cluster.vq.kmeans2", "missing", missing, ("warn", "raise"))
     rounds = known_size("cluster.vq.kmeans2", "iter", iter)
     (x,) = inexact(data)
-    if minit == "matrix" or fnp.ndim(k):
+    if minit == "matrix" or jnp.ndim(k):
         x, codes = inexact(x, k)
     else:
         count = _fits("kmeans2", known_size("cluster.vq.kmeans2", "k", k), x)
@@ -162,11 +162,11 @@ def _points(x: Array, count: int, key: Array) -> Array:
 
 def _normal(x: Array, count: int, key: Array) -> Array:
     if x.ndim == 1:
-        return fnp.mean(x) + fnp.std(x, ddof=1) * random.normal(key, (count,), x.dtype)
-    root = fnp.linalg.svd((x - fnp.mean(x, axis=0)) / math.sqrt(x.shape[0] - 1),
+        return jnp.mean(x) + jnp.std(x, ddof=1) * random.normal(key, (count,), x.dtype)
+    root = jnp.linalg.svd((x - jnp.mean(x, axis=0)) / math.sqrt(x.shape[0] - 1),
                           full_matrices=False)
     draws = random.normal(key, (count, root[1].shape[0]), x.dtype)
-    return fnp.mean(x, axis=0) + matmul(draws * root[1], root[2])
+    return jnp.mean(x, axis=0) + matmul(draws * root[1], root[2])
 
 
 def _far(x: Array, count: int, key: Array) -> Array:
@@ -174,14 +174,14 @@ def _far(x: Array, count: int, key: Array) -> Array:
     flat = x.reshape(x.shape[0], -1)
     first, *others = random.split(key, count)
     codes = [flat[random.randint(first, (), 0, x.shape[0])]]
-    nearest = fnp.full(x.shape[0], math.inf, x.dtype)
+    nearest = jnp.full(x.shape[0], math.inf, x.dtype)
     for k in others:
-        nearest = fnp.minimum(nearest, fnp.sum((flat - codes[-1]) ** 2, axis=-1))
-        total = fnp.cumsum(nearest)
+        nearest = jnp.minimum(nearest, jnp.sum((flat - codes[-1]) ** 2, axis=-1))
+        total = jnp.cumsum(nearest)
         draw = random.uniform(k, (), x.dtype) * total[-1]
-        codes.append(flat[fnp.minimum(fnp.searchsorted(total, draw, side="right"),
+        codes.append(flat[jnp.minimum(jnp.searchsorted(total, draw, side="right"),
                                       x.shape[0] - 1)])
-    return fnp.stack(codes).reshape(count, *x.shape[1:])
+    return jnp.stack(codes).reshape(count, *x.shape[1:])
 
 
 _START = {"points": _points, "random": _normal, "++": _far}

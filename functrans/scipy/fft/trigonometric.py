@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -160,7 +160,7 @@ def _along(name: str, transform: Callable[[Array, int], Array], x: ArrayLike, ty
         type, norm = _INVERSE[type], _OTHER_SIDE[norm]
     if orthogonalize is None:
         orthogonalize = norm == "ortho"
-    value = fnp.moveaxis(value, axis, -1)
+    value = jnp.moveaxis(value, axis, -1)
     before, after = _end_factors(type, size, cosine) if orthogonalize else (None, None)
     if before is not None:
         value = value * before.astype(value.dtype)
@@ -171,7 +171,7 @@ def _along(name: str, transform: Callable[[Array, int], Array], x: ArrayLike, ty
         value = value * (after * factor).astype(value.dtype)
     elif factor != 1:
         value = value * factor
-    return fnp.moveaxis(value, -1, axis)
+    return jnp.moveaxis(value, -1, axis)
 
 
 def _end_factors(type: int, size: int, cosine: bool) -> tuple[Any, Any]:
@@ -188,49 +188,49 @@ def _end_factors(type: int, size: int, cosine: bool) -> tuple[Any, Any]:
 def _resized(x: Array, size: int, axis: int) -> Array:
     have = x.shape[axis]
     if size <= have:
-        return fnp.take(x, np.arange(size), axis=axis) if size < have else x
-    return fnp.pad(x, [(0, size - have if a == axis else 0) for a in range(x.ndim)])
+        return jnp.take(x, np.arange(size), axis=axis) if size < have else x
+    return jnp.pad(x, [(0, size - have if a == axis else 0) for a in range(x.ndim)])
 
 
 def _cosine(x: Array, type: int) -> Array:
     if dtypes.kind(x.dtype) == "c":  # the transform is real, so that parts do not mix
-        both = _cosine(fnp.stack([x.real, x.imag]), type)
+        both = _cosine(jnp.stack([x.real, x.imag]), type)
         return (both[0] + 1j * both[1]).astype(x.dtype)
     n = x.shape[-1]
     if type == 1:
-        return fnp.fft.rfft(fnp.concatenate([x, x[..., -2:0:-1]], axis=-1)).real
+        return jnp.fft.rfft(jnp.concatenate([x, x[..., -2:0:-1]], axis=-1)).real
     if type == 4:
-        spectrum = fnp.fft.fft(x * _turns(n, np.arange(n), x), 2 * n)[..., :n]
+        spectrum = jnp.fft.fft(x * _turns(n, np.arange(n), x), 2 * n)[..., :n]
         return 2 * (spectrum * _turns(n, np.arange(n) + 0.5, x)).real
     if type == 2:
-        both_ways = fnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
-        return 2 * (fnp.fft.fft(both_ways) * _turns(n, np.arange(n), x)).real
+        both_ways = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
+        return 2 * (jnp.fft.fft(both_ways) * _turns(n, np.arange(n), x)).real
     # type 3: the transpose of type 2
-    last = fnp.concatenate([fnp.zeros_like(x[..., :1]), x[..., :0:-1]], axis=-1)
-    spectrum = (x - 1j * last) * fnp.conj(_turns(n, np.arange(n), x))
-    both_ways = fnp.fft.ifft(spectrum).real * n
+    last = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :0:-1]], axis=-1)
+    spectrum = (x - 1j * last) * jnp.conj(_turns(n, np.arange(n), x))
+    both_ways = jnp.fft.ifft(spectrum).real * n
     half = (n + 1) // 2
     evens, odds = both_ways[..., :half], both_ways[..., half:][..., ::-1]
     if n % 2:
-        odds = fnp.concatenate([odds, evens[..., :1]], axis=-1)
-    return fnp.stack([evens, odds], axis=-1).reshape(*x.shape[:-1], 2 * half)[..., :n]
+        odds = jnp.concatenate([odds, evens[..., :1]], axis=-1)
+    return jnp.stack([evens, odds], axis=-1).reshape(*x.shape[:-1], 2 * half)[..., :n]
 
 
 def _turns(n: int, k: np.ndarray[Any, Any], x: Array) -> Array:
     """exp(-i pi k / 2n)."""
-    return fnp.asarray(np.exp(-0.5j * np.pi * k / n)).astype(np.result_type(x.dtype, np.complex64))
+    return jnp.asarray(np.exp(-0.5j * np.pi * k / n)).astype(np.result_type(x.dtype, np.complex64))
 
 
 def _sine(x: Array, type: int) -> Array:
     n = x.shape[-1]
     if type == 1:
         if dtypes.kind(x.dtype) == "c":
-            both = _sine(fnp.stack([x.real, x.imag]), type)
+            both = _sine(jnp.stack([x.real, x.imag]), type)
             return (both[0] + 1j * both[1]).astype(x.dtype)
-        zero = fnp.zeros_like(x[..., :1])
-        return -fnp.fft.rfft(fnp.concatenate([zero, x, zero, -x[..., ::-1]], axis=-1)
+        zero = jnp.zeros_like(x[..., :1])
+        return -jnp.fft.rfft(jnp.concatenate([zero, x, zero, -x[..., ::-1]], axis=-1)
                              ).imag[..., 1:n + 1]
-    signs = fnp.asarray(1 - 2 * (np.arange(n) % 2)).astype(x.dtype)
+    signs = jnp.asarray(1 - 2 * (np.arange(n) % 2)).astype(x.dtype)
     if type == 2:
         return _cosine(x * signs, 2)[..., ::-1]
     return _cosine(x[..., ::-1], type) * signs

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
@@ -93,17 +93,17 @@ def quad(func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: tuple[Any, 
     if left_open > 0 or right_open < 0:  # from infinity backwards
         low, high, left_open, right_open, sign = high, low, right_open, left_open, -1.0
     if left_open == right_open and left_open:
-        return fnp.zeros((), dtype), fnp.zeros((), dtype)
+        return jnp.zeros((), dtype), jnp.zeros((), dtype)
 
     def one(x: Array) -> Array:
-        value = fnp.asarray(func(x, *more))
+        value = jnp.asarray(func(x, *more))
         if value.shape or dtypes.kind(value.dtype) == "c":
             raise ShapeError(f"functrans.scipy.integrate.quad: the function returns "
                              f"{value.dtype}{list(value.shape)}.", where=user_source(),
                              why="it returns one real number for one number.")
         return value.astype(dtype)
 
-    convert, constants = closure_convert(one, fnp.zeros((), dtype))
+    convert, constants = closure_convert(one, jnp.zeros((), dtype))
     middles = _breaks(points, low, high, left_open, right_open)
     if len(middles) + 1 > limit:
         raise ArgumentError(f"functrans.scipy.integrate.quad: limit is {limit}.",
@@ -123,10 +123,10 @@ def quad(func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: tuple[Any, 
 
     @custom_jvp
     def integral(low: Array, high: Array, consts: Any) -> tuple[Array, Array, _Intervals]:
-        start, stop = (low, high) if is_finite else (fnp.zeros((), dtype), fnp.ones((), dtype))
-        edges = fnp.stack([start, *middles, stop])
+        start, stop = (low, high) if is_finite else (jnp.zeros((), dtype), jnp.ones((), dtype))
+        edges = jnp.stack([start, *middles, stop])
         found = _refined(transformed(low, high, consts), edges, epsabs, epsrel, limit)
-        return fnp.sum(found.value), fnp.sum(found.error), found
+        return jnp.sum(found.value), jnp.sum(found.error), found
 
     @integral.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
@@ -138,22 +138,22 @@ def quad(func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: tuple[Any, 
                              tuple(consts_dot))[1]
             return out
 
-        slope = fnp.zeros((), dtype)
+        slope = jnp.zeros((), dtype)
         if consts:
             used = found.size > 0
-            half = fnp.where(used, (found.right - found.left) / 2, 0)
+            half = jnp.where(used, (found.right - found.left) / 2, 0)
             # unused places hold the whole interval, with no weight
             center = (found.right + found.left) / 2
             width = (found.right - found.left) / 2
-            nodes = center[:, None] + width[:, None] * fnp.asarray(_X).astype(dtype)
-            weights = half[:, None] * fnp.asarray(_W).astype(dtype)
-            slope = fnp.sum(vmap(vmap(moved))(nodes) * weights)
+            nodes = center[:, None] + width[:, None] * jnp.asarray(_X).astype(dtype)
+            weights = half[:, None] * jnp.asarray(_W).astype(dtype)
+            slope = jnp.sum(vmap(vmap(moved))(nodes) * weights)
         if not right_open:
             slope = slope + convert(high, *consts) * high_dot
         if not left_open:
             slope = slope - convert(low, *consts) * low_dot
-        still = _Intervals(*(fnp.zeros_like(v) for v in found))
-        return (value, error, found), (slope, fnp.zeros_like(error), still)
+        still = _Intervals(*(jnp.zeros_like(v) for v in found))
+        return (value, error, found), (slope, jnp.zeros_like(error), still)
 
     value, error, _ = integral(low, high, tuple(constants))
     return sign * value, error
@@ -174,10 +174,10 @@ def _breaks(points: Sequence[float] | None, low: Array, high: Array, left_open: 
     if left_open or right_open:
         raise ArgumentError("functrans.scipy.integrate.quad: points, and an infinite limit.",
                             where=user_source(), fix="the sum of two integrals")
-    values = [fnp.clip(converted("scipy.integrate.quad", p, low.dtype), fnp.minimum(low, high),
-                       fnp.maximum(low, high)) for p in points]
-    ordered = fnp.sort(fnp.stack(values)) if values else fnp.zeros(0)
-    ordered = fnp.where(low <= high, ordered, ordered[::-1])
+    values = [jnp.clip(converted("scipy.integrate.quad", p, low.dtype), jnp.minimum(low, high),
+                       jnp.maximum(low, high)) for p in points]
+    ordered = jnp.sort(jnp.stack(values)) if values else jnp.zeros(0)
+    ordered = jnp.where(low <= high, ordered, ordered[::-1])
     return [ordered[i] for i in range(len(values))]
 
 
@@ -185,35 +185,35 @@ def _rule(f: Callable[[Array], Array], left: Array, right: Array) -> tuple[Array
     """The integral over an interval, its error, and the integral of the magnitude."""
     dtype = left.dtype
     half, center = (right - left) / 2, (right + left) / 2
-    y = vmap(f)(center + half * fnp.asarray(_X).astype(dtype))
-    kronrod, gauss = (fnp.asarray(w).astype(dtype) for w in (_W, _G))
-    value = fnp.sum(kronrod * y)
-    size = fnp.sum(kronrod * fnp.abs(y)) * fnp.abs(half)
-    spread = fnp.sum(kronrod * fnp.abs(y - value / 2)) * fnp.abs(half)
-    rough = fnp.abs((value - fnp.sum(gauss * y)) * half)
-    error = fnp.where((spread > 0) & (rough > 0), spread * fnp.minimum(
-        1, (200 * rough / fnp.where(spread > 0, spread, 1)) ** 1.5), rough)
-    return value * half, fnp.maximum(error, 50 * float(finfo(dtype).eps) * size), size
+    y = vmap(f)(center + half * jnp.asarray(_X).astype(dtype))
+    kronrod, gauss = (jnp.asarray(w).astype(dtype) for w in (_W, _G))
+    value = jnp.sum(kronrod * y)
+    size = jnp.sum(kronrod * jnp.abs(y)) * jnp.abs(half)
+    spread = jnp.sum(kronrod * jnp.abs(y - value / 2)) * jnp.abs(half)
+    rough = jnp.abs((value - jnp.sum(gauss * y)) * half)
+    error = jnp.where((spread > 0) & (rough > 0), spread * jnp.minimum(
+        1, (200 * rough / jnp.where(spread > 0, spread, 1)) ** 1.5), rough)
+    return value * half, jnp.maximum(error, 50 * float(finfo(dtype).eps) * size), size
 
 
 def _refined(f: Callable[[Array], Array], edges: Array, epsabs: float, epsrel: float, limit: int
              ) -> _Intervals:
     dtype, count = edges.dtype, edges.shape[0] - 1
-    left = fnp.full(limit, 0, dtype).at[:].set(edges[0]).at[:count].set(edges[:-1])
-    right = fnp.full(limit, 0, dtype).at[:].set(edges[-1]).at[:count].set(edges[1:])
+    left = jnp.full(limit, 0, dtype).at[:].set(edges[0]).at[:count].set(edges[:-1])
+    right = jnp.full(limit, 0, dtype).at[:].set(edges[-1]).at[:count].set(edges[1:])
     first = [_rule(f, edges[i], edges[i + 1]) for i in range(count)]
-    filled = [fnp.zeros(limit, dtype).at[:count].set(fnp.stack(v)) for v in zip(*first)]
+    filled = [jnp.zeros(limit, dtype).at[:count].set(jnp.stack(v)) for v in zip(*first)]
     roundoff = 60 * float(finfo(dtype).eps)
 
     def unfinished(state: Any) -> Any:
         s, n = state
-        allowed = fnp.maximum(epsabs, epsrel * fnp.abs(fnp.sum(s.value)))
-        allowed = fnp.maximum(allowed, roundoff * fnp.sum(s.size))
-        return (fnp.sum(s.error) > allowed) & (n < limit)
+        allowed = jnp.maximum(epsabs, epsrel * jnp.abs(jnp.sum(s.value)))
+        allowed = jnp.maximum(allowed, roundoff * jnp.sum(s.size))
+        return (jnp.sum(s.error) > allowed) & (n < limit)
 
     def improve(state: Any) -> Any:
         s, n = state
-        worst = fnp.argmax(s.error)
+        worst = jnp.argmax(s.error)
         low, high = s.left[worst], s.right[worst]
         middle = (low + high) / 2
         both = [_rule(f, low, middle), _rule(f, middle, high)]
@@ -221,7 +221,7 @@ def _refined(f: Callable[[Array], Array], edges: Array, epsabs: float, epsrel: f
         return _Intervals(*(v.at[worst].set(p).at[n].set(q)
                             for v, p, q in zip(s, new[0], new[1]))), n + 1
 
-    start = (_Intervals(left, right, *filled), fnp.array(count))
+    start = (_Intervals(left, right, *filled), jnp.array(count))
     return lax.while_loop(unfinished, improve, start)[0]
 
 
@@ -242,8 +242,8 @@ def fixed_quad(func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: tuple
     if any(_infinite(v) for v in (low, high)):
         raise ArgumentError("functrans.scipy.integrate.fixed_quad: a limit is infinite.",
                             where=user_source(), fix="functrans.scipy.integrate.quad")
-    nodes, weights = (fnp.asarray(v).astype(low.dtype) for v in
+    nodes, weights = (jnp.asarray(v).astype(low.dtype) for v in
                       np.polynomial.legendre.leggauss(order))
     half = (high - low) / 2
-    value = fnp.asarray(func(half * nodes + (high + low) / 2, *args))
-    return half * fnp.sum(weights * value, axis=-1), None
+    value = jnp.asarray(func(half * nodes + (high + low) / 2, *args))
+    return half * jnp.sum(weights * value, axis=-1), None

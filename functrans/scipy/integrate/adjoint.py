@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
@@ -46,7 +46,7 @@ def odeint(func: Callable[..., T], y0: T, t: ArrayLike, *args: PyTree,
     0.1353
     """
     check_callable(func, "experimental.ode.odeint")
-    times = fnp.asarray(t)
+    times = jnp.asarray(t)
     if times.ndim != 1 or not times.shape[0]:
         raise ShapeError(f"functrans.experimental.ode.odeint: t has shape {times.shape}.",
                          where=user_source(), why="it is a vector of times.")
@@ -54,7 +54,7 @@ def odeint(func: Callable[..., T], y0: T, t: ArrayLike, *args: PyTree,
     y = y.astype(dtypes.to_inexact_dtype(dtypes.result_type(y, times)))
     times = times.astype(y.real.dtype)
     leaves, tree = tree_flatten(args)
-    arrays = [fnp.asarray(v) for v in leaves]
+    arrays = [jnp.asarray(v) for v in leaves]
 
     def slope(y: Array, t: Array, *flat: Array) -> Array:
         found, _ = ravel_pytree(func(unravel(y), t, *tree_unflatten(tree, list(flat))))
@@ -94,7 +94,7 @@ def _solution(slope: Callable[..., Array], y: Array, times: Array, operands: lis
 
     def backward(residuals: Any, cts: Array) -> Any:
         values, times, moving, fixed = residuals
-        lead, unravel = ravel_pytree([fnp.zeros_like(v) for v in moving])
+        lead, unravel = ravel_pytree([jnp.zeros_like(v) for v in moving])
         lead = lead.astype(values.dtype)
         size = values.shape[1]
 
@@ -104,22 +104,22 @@ def _solution(slope: Callable[..., Array], y: Array, times: Array, operands: lis
             out, pull = vjp(lambda y, t, m: slope(y, t, *with_operands(m, fixed)), y, -t, moving)
             y_bar, t_bar, m_bar = pull(ct)
             flat, _ = ravel_pytree([t_bar, m_bar])
-            return fnp.concatenate([-out, y_bar, flat.astype(state.dtype)])
+            return jnp.concatenate([-out, y_bar, flat.astype(state.dtype)])
 
         def interval(carry: Any, given: Any) -> Any:
             ct, t_first, bars = carry
             y, before, now, ct_now, ct_before = given
             here = slope(y, now, *with_operands(moving, fixed))
-            t_bar = fnp.sum(here * ct_now).real
-            state = fnp.concatenate([y, ct, (t_first - t_bar)[None].astype(y.dtype), bars])
-            end = run(adjoint, state, fnp.stack([-now, -before]))[1]
+            t_bar = jnp.sum(here * ct_now).real
+            state = jnp.concatenate([y, ct, (t_first - t_bar)[None].astype(y.dtype), bars])
+            end = run(adjoint, state, jnp.stack([-now, -before]))[1]
             return (end[size:2 * size] + ct_before, end[2 * size].real.astype(times.dtype),
                     end[2 * size + 1:]), t_bar
 
         given = (values[1:], times[:-1], times[1:], cts[1:], cts[:-1])
-        start = (cts[-1], fnp.zeros((), times.dtype), lead)
+        start = (cts[-1], jnp.zeros((), times.dtype), lead)
         (ct, t_first, bars), t_bars = lax.scan(interval, start, given, reverse=True)
-        t_bars = fnp.concatenate([t_first[None], t_bars.astype(times.dtype)])
+        t_bars = jnp.concatenate([t_first[None], t_bars.astype(times.dtype)])
         moved = [b.astype(v.dtype) for b, v in zip(unravel(bars), moving)]
         return ct, t_bars, moved, [np.zeros(v.shape, dtypes.float0) for v in fixed]
 

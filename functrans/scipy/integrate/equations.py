@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -66,19 +66,19 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str =
     more = () if args is None else tuple(args)
 
     def slope(t: Array, y: Array) -> Array:
-        found = fnp.asarray(fun(t, y, *more))
+        found = jnp.asarray(fun(t, y, *more))
         if found.size != y.size:
             raise ShapeError(f"functrans.scipy.integrate.solve_ivp: fun returns shape "
                              f"{found.shape}, y has {y.shape}.", where=user_source())
         return found.reshape(y.shape).astype(y.dtype)
 
     if t_eval is None:
-        at, times = fnp.stack([t0, t1]), fnp.stack([t0, t1])
+        at, times = jnp.stack([t0, t1]), jnp.stack([t0, t1])
     else:
         at = of_rank("integrate.solve_ivp", "t_eval", inexact(t_eval)[0], 1).astype(t0.dtype)
-        times = fnp.concatenate([t0[None], at, t1[None]])
+        times = jnp.concatenate([t0[None], at, t1[None]])
     longest = converted("scipy.integrate", max_step, t0.dtype)
-    tolerance = Tolerance(fnp.maximum(converted("scipy.integrate", rtol, t0.dtype),
+    tolerance = Tolerance(jnp.maximum(converted("scipy.integrate", rtol, t0.dtype),
                                       100 * float(finfo(t0.dtype).eps)),
                           converted("scipy.integrate", atol, t0.dtype))
     if method == "Radau":
@@ -90,7 +90,7 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str =
                                     first_step, max_steps)
         evaluations = walk.evaluations
     values = values if t_eval is None else values[1:-1]
-    return OdeResult(at, values.T, ended, fnp.where(ended, 0, -1), evaluations)
+    return OdeResult(at, values.T, ended, jnp.where(ended, 0, -1), evaluations)
 
 
 def odeint(func: Callable[..., Any], y0: ArrayLike, t: ArrayLike, args: tuple[Any, ...] = (),
@@ -118,13 +118,13 @@ def odeint(func: Callable[..., Any], y0: ArrayLike, t: ArrayLike, args: tuple[An
                             fix="functrans.scipy.integrate.solve_ivp")
     check_callable(func, "scipy.integrate.odeint")
     (y,) = inexact(y0)
-    y = fnp.atleast_1d(y)
+    y = jnp.atleast_1d(y)
     of_rank("integrate.odeint", "y0", y, 1)
     more = args if isinstance(args, tuple) else (args,)
 
     def slope(y: Array, t: Array, *rest: Any) -> Array:
         found = func(t, y, *rest) if tfirst else func(y, t, *rest)
-        return fnp.asarray(found).reshape(y.shape)
+        return jnp.asarray(found).reshape(y.shape)
 
     found: Array = solve_with_adjoint(
         slope, y, t, *more, rtol=1.49012e-8 if rtol is None else rtol,

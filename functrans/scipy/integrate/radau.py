@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.numpy.common import converted
 from functrans.scipy.integrate.steps import (
@@ -56,25 +56,25 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
                 ) -> tuple[Array, Array, Array]:
     """The solution at times that go one way; whether the end was reached, and evaluations."""
     t, end = times[0], times[-1]
-    sign = fnp.where(end >= t, 1, -1).astype(t.dtype)
+    sign = jnp.where(end >= t, 1, -1).astype(t.dtype)
     n = y.size
     eps = float(finfo(t.dtype).eps)
-    a, c = fnp.asarray(_A).astype(y.dtype), _C
+    a, c = jnp.asarray(_A).astype(y.dtype), _C
 
     def jacobian(t: Array, y: Array) -> Array:
         found: Any = jacfwd(lambda v: fun(t, v))(y) if jac is None else jac(t, y)
-        return fnp.asarray(found).astype(y.dtype)
+        return jnp.asarray(found).astype(y.dtype)
 
     def residual(z: Array, t: Array, y: Array, h: Array) -> Array:
         """Of the stages less y, which are h A f(stages)."""
-        slopes = fnp.stack([fun(t + float(c[i]) * h, y + z[i]) for i in range(3)])
+        slopes = jnp.stack([fun(t + float(c[i]) * h, y + z[i]) for i in range(3)])
         return z - h * matmul(a, slopes)
 
     def stages_of(t: Array, y: Array, h: Array, jac_at: Array, guess: Array) -> Any:
-        system = fnp.eye(3 * n, dtype=y.dtype) - h * fnp.kron(a, jac_at)
-        inverse = fnp.linalg.inv(system)
-        newton = fnp.maximum(10 * eps / tolerance.rtol,
-                             fnp.minimum(0.03, fnp.sqrt(tolerance.rtol)))
+        system = jnp.eye(3 * n, dtype=y.dtype) - h * jnp.kron(a, jac_at)
+        inverse = jnp.linalg.inv(system)
+        newton = jnp.maximum(10 * eps / tolerance.rtol,
+                             jnp.minimum(0.03, jnp.sqrt(tolerance.rtol)))
 
         def unfinished(state: Any) -> Any:
             _, size, last, count = state
@@ -85,41 +85,41 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
             move = -matmul(inverse, residual(z, t, y, h).reshape(-1)).reshape(3, n)
             return z + move, tolerance.norm(move, y), size, count + 1
 
-        big = fnp.full((), 1e30, t.dtype)
-        z, size, _, count = lax.while_loop(unfinished, improve, (guess, big, big, fnp.array(0)))
+        big = jnp.full((), 1e30, t.dtype)
+        z, size, _, count = lax.while_loop(unfinished, improve, (guess, big, big, jnp.array(0)))
         return z, size <= newton, count
 
     def improve(s: _State, target: Array) -> _State:
         left = sign * (end - s.t)
         last = s.h >= left
-        h = sign * fnp.where(last, left, s.h)
+        h = sign * jnp.where(last, left, s.h)
         f, jac_at = fun(s.t, s.y), jacobian(s.t, s.y)
         z, converged, count = stages_of(
             lax.stop_gradient(s.t), lax.stop_gradient(s.y), lax.stop_gradient(h),
-            lax.stop_gradient(jac_at), fnp.zeros((3, n), s.y.dtype))
+            lax.stop_gradient(jac_at), jnp.zeros((3, n), s.y.dtype))
         z = lax.stop_gradient(z)
         # one more step of Newton's method, with the exact Jacobian, has the derivatives of a root
         z = _differentiable(z, s.t, s.y, h)
         y = s.y + z[2]
-        e = fnp.asarray(_E).astype(s.y.dtype)
-        system = _REAL / h * fnp.eye(n, dtype=s.y.dtype) - jac_at
-        error = fnp.linalg.solve(system, f + matmul(e, z) / h)
+        e = jnp.asarray(_E).astype(s.y.dtype)
+        system = _REAL / h * jnp.eye(n, dtype=s.y.dtype) - jac_at
+        error = jnp.linalg.solve(system, f + matmul(e, z) / h)
         norm = tolerance.norm(error, s.y, y)
         # where the first estimate is too large, one with the filtered error
-        other = fnp.linalg.solve(system, fun(s.t, s.y + error) + matmul(e, z) / h)
-        norm = lax.stop_gradient(fnp.where(norm > 1, tolerance.norm(other, s.y, y), norm))
+        other = jnp.linalg.solve(system, fun(s.t, s.y + error) + matmul(e, z) / h)
+        norm = lax.stop_gradient(jnp.where(norm > 1, tolerance.norm(other, s.y, y), norm))
         accepted = converged & (norm <= 1)
         safety = SAFETY * (2 * _NEWTON + 1) / (2 * _NEWTON + count)
-        factor = fnp.clip(safety * fnp.where(norm > 0, norm, 1) ** -0.25, SHRINK, GROW)
-        factor = fnp.where(norm > 0, factor, GROW)
-        factor = fnp.where(converged & ~fnp.isnan(norm), factor, 0.5)
-        factor = fnp.where(accepted & s.rejected, fnp.minimum(factor, 1), factor)
-        size = fnp.minimum(fnp.abs(h) * factor, longest)
-        size = lax.stop_gradient(fnp.where(accepted & last, fnp.maximum(s.h, size), size))
-        t = fnp.where(last, end, s.t + h)
+        factor = jnp.clip(safety * jnp.where(norm > 0, norm, 1) ** -0.25, SHRINK, GROW)
+        factor = jnp.where(norm > 0, factor, GROW)
+        factor = jnp.where(converged & ~jnp.isnan(norm), factor, 0.5)
+        factor = jnp.where(accepted & s.rejected, jnp.minimum(factor, 1), factor)
+        size = jnp.minimum(jnp.abs(h) * factor, longest)
+        size = lax.stop_gradient(jnp.where(accepted & last, jnp.maximum(s.h, size), size))
+        t = jnp.where(last, end, s.t + h)
 
         def take(new: Any, old: Any) -> Any:
-            return fnp.where(accepted, new, old)
+            return jnp.where(accepted, new, old)
 
         return _State(take(t, s.t), take(y, s.y), size.astype(s.h.dtype), take(s.t, s.before),
                       take(s.y, s.y_before), take(z, s.stages), s.steps + 1,
@@ -130,32 +130,32 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
             return residual(v.reshape(3, n), t, y, h).reshape(-1)
 
         exact = jacfwd(of)(z.reshape(-1))
-        return z - fnp.linalg.solve(lax.stop_gradient(exact), of(z.reshape(-1))).reshape(3, n)
+        return z - jnp.linalg.solve(lax.stop_gradient(exact), of(z.reshape(-1))).reshape(3, n)
 
     def advance(s: _State, target: Array) -> tuple[_State, Array]:
         least = 10 * eps
         s = lax.while_loop(
             lambda s: (sign * (target - s.t) > 0) & (s.steps < limit) & (
-                s.h > least * fnp.abs(s.t)) & fnp.isfinite(s.h),
-            lambda s: improve(s, target), s._replace(steps=fnp.array(0)))
+                s.h > least * jnp.abs(s.t)) & jnp.isfinite(s.h),
+            lambda s: improve(s, target), s._replace(steps=jnp.array(0)))
         # the polynomial through the beginning and the three stages
         width = s.t - s.before
-        x = fnp.where(width == 0, 1, (target - s.before) / fnp.where(width == 0, 1, width))
+        x = jnp.where(width == 0, 1, (target - s.before) / jnp.where(width == 0, 1, width))
         places = [0.0, *map(float, c)]
         value = s.y_before
         for i in range(3):
-            basis = fnp.ones_like(x)
+            basis = jnp.ones_like(x)
             for k, place in enumerate(places):
                 if k != i + 1:
                     basis = basis * (x - place) / (places[i + 1] - place)
             value = value + basis * s.stages[i]
-        value = fnp.where(target == s.t, s.y, value)
-        return s, fnp.where(sign * (target - s.t) <= 0, value, math.nan)
+        value = jnp.where(target == s.t, s.y, value)
+        return s, jnp.where(sign * (target - s.t) <= 0, value, math.nan)
 
     f = fun(t, y)
-    h = first_step(fun, t, y, f, sign, 3, tolerance, fnp.minimum(longest, fnp.abs(end - t))) \
-        if first is None else fnp.abs(converted("scipy.integrate", first, t.dtype))
-    begin = _State(t, y, h, t, y, fnp.zeros((3, n), y.dtype), fnp.array(0), fnp.array(2),
-                   fnp.array(False))
+    h = first_step(fun, t, y, f, sign, 3, tolerance, jnp.minimum(longest, jnp.abs(end - t))) \
+        if first is None else jnp.abs(converted("scipy.integrate", first, t.dtype))
+    begin = _State(t, y, h, t, y, jnp.zeros((3, n), y.dtype), jnp.array(0), jnp.array(2),
+                   jnp.array(False))
     state, values = lax.scan(advance, begin, times[1:])
-    return (fnp.concatenate([y[None], values]), sign * (end - state.t) <= 0, state.evaluations)
+    return (jnp.concatenate([y[None], values]), sign * (end - state.t) <= 0, state.evaluations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index, converted
@@ -18,7 +18,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     >>> float(ft.scipy.integrate.trapezoid(ft.numpy.array([1.0, 2.0, 3.0])))
     4.0
     """
-    return fnp.trapezoid(y, x, dx, axis)
+    return jnp.trapezoid(y, x, dx, axis)
 
 
 def cumulative_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
@@ -49,12 +49,12 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     v, steps, _ = _samples("simpson", y, x, dx, axis)
     size = v.shape[-1]
     if size < 3:
-        return fnp.sum(steps * (v[..., 1:] + v[..., :-1]) / 2, axis=-1)
-    steps = fnp.broadcast_to(steps, (*v.shape[:-1], size - 1))
+        return jnp.sum(steps * (v[..., 1:] + v[..., :-1]) / 2, axis=-1)
+    steps = jnp.broadcast_to(steps, (*v.shape[:-1], size - 1))
     even = size - 1 - (size - 1) % 2
     first, second = _halves(v[..., :even + 1:2], v[..., 1:even:2], steps[..., :even:2],
                             steps[..., 1:even:2])
-    total = fnp.sum(first + second, axis=-1)
+    total = jnp.sum(first + second, axis=-1)
     if size % 2 == 0:
         _, last = _halves(v[..., -3:][..., ::2], v[..., -2:-1], steps[..., -2:-1], steps[..., -1:])
         total = total + last[..., 0]
@@ -84,13 +84,13 @@ def cumulative_simpson(y: ArrayLike, *, x: ArrayLike | None = None, dx: ArrayLik
     size = v.shape[-1]
     if size < 3:
         return _summed(steps * (v[..., 1:] + v[..., :-1]) / 2, initial, axis, True)
-    steps = fnp.broadcast_to(steps, (*v.shape[:-1], size - 1))
+    steps = jnp.broadcast_to(steps, (*v.shape[:-1], size - 1))
     first, second = _each(v, steps)
-    places = fnp.arange(size - 1)
+    places = jnp.arange(size - 1)
     # even intervals begin a pair, odd ones and the last one end a pair
-    begins = fnp.concatenate([first, second[..., -1:]], axis=-1)
-    ends = fnp.concatenate([first[..., :1], second], axis=-1)
-    parts = fnp.where((places % 2 == 0) & (places < size - 2), begins, ends)
+    begins = jnp.concatenate([first, second[..., -1:]], axis=-1)
+    ends = jnp.concatenate([first[..., :1], second], axis=-1)
+    parts = jnp.where((places % 2 == 0) & (places < size - 2), begins, ends)
     return _summed(parts, initial, axis, True)
 
 
@@ -116,7 +116,7 @@ def romb(y: ArrayLike, dx: ArrayLike = 1.0, axis: int = -1, show: bool = False) 
     64.0
     """
     v, step = inexact(y, dx)
-    v = fnp.moveaxis(v, axis_index(axis, v.ndim, "romb"), -1)
+    v = jnp.moveaxis(v, axis_index(axis, v.ndim, "romb"), -1)
     count = v.shape[-1] - 1
     levels = count.bit_length() - 1
     if show or count < 1 or 2**levels != count:
@@ -126,7 +126,7 @@ def romb(y: ArrayLike, dx: ArrayLike = 1.0, axis: int = -1, show: bool = False) 
     rows = [h * (v[..., 0] + v[..., -1]) / 2]
     for i in range(1, levels + 1):
         stride = count >> i
-        rest = fnp.sum(v[..., stride:count:2 * stride], axis=-1)
+        rest = jnp.sum(v[..., stride:count:2 * stride], axis=-1)
         now = [rows[0] / 2 + h / 2**i * rest]
         for j in range(1, i + 1):
             now.append(now[j - 1] + (now[j - 1] - rows[j - 1]) / (4**j - 1))
@@ -141,26 +141,26 @@ def _samples(name: str, y: ArrayLike, x: ArrayLike | None, dx: ArrayLike, axis: 
     if not v.ndim:
         raise ShapeError(f"functrans.scipy.integrate.{name}: y is a scalar.", where=user_source())
     axis = axis_index(axis, v.ndim, name)
-    v = fnp.moveaxis(v, axis, -1)
+    v = jnp.moveaxis(v, axis, -1)
     if not v.shape[-1]:
         raise ShapeError(f"functrans.scipy.integrate.{name}: there are no samples.",
                          where=user_source())
     if x is None:
         return v, at, axis
     if at.ndim > 1:
-        at = fnp.moveaxis(at, axis, -1)
+        at = jnp.moveaxis(at, axis, -1)
     if at.shape[-1:] != v.shape[-1:]:
         raise ShapeError(f"functrans.scipy.integrate.{name}: x has {at.shape[-1:]} places, y "
                          f"{v.shape[-1]} samples.", where=user_source())
-    return v, fnp.diff(at, axis=-1), axis
+    return v, jnp.diff(at, axis=-1), axis
 
 
 def _summed(parts: Array, initial: ArrayLike | None, axis: int, added: bool) -> Array:
     """Running sums, after `initial`, which Simpson's are added to as well."""
-    out = fnp.cumsum(parts, axis=-1)
+    out = jnp.cumsum(parts, axis=-1)
     if initial is not None:
         first = converted("scipy.integrate", initial, out.dtype)
-        first = fnp.moveaxis(first, axis, -1) if first.ndim else first[None]
-        first = fnp.broadcast_to(first, (*out.shape[:-1], 1))
-        out = fnp.concatenate([first, out + first if added else out], axis=-1)
-    return fnp.moveaxis(out, -1, axis)
+        first = jnp.moveaxis(first, axis, -1) if first.ndim else first[None]
+        first = jnp.broadcast_to(first, (*out.shape[:-1], 1))
+        out = jnp.concatenate([first, out + first if added else out], axis=-1)
+    return jnp.moveaxis(out, -1, axis)

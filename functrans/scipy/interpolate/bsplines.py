@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
@@ -41,7 +41,7 @@ class BSpline:
         one_of("interpolate.BSpline", "extrapolate", extrapolate, (True, False, "periodic"))
         self.extrapolate = extrapolate
         self.axis = axis
-        self.c = fnp.moveaxis(self.c, axis, 0)
+        self.c = jnp.moveaxis(self.c, axis, 0)
         if self.t.ndim != 1 or self.c.shape[0] < self.k + 1 \
                 or self.t.shape[0] - self.k - 1 > self.c.shape[0]:
             raise ShapeError(f"functrans.scipy.interpolate.BSpline: t has shape {self.t.shape}, c "
@@ -70,26 +70,26 @@ class BSpline:
         k, n = self.k, self.t.shape[0] - self.k - 1
         first, last = self.t[k], self.t[n]
         if how == "periodic":
-            at = first + fnp.mod(at - first, last - first)
+            at = first + jnp.mod(at - first, last - first)
         flat = at.reshape(-1)
-        i = fnp.clip(fnp.searchsorted(self.t, flat, side="right") - 1, k, n - 1)
+        i = jnp.clip(jnp.searchsorted(self.t, flat, side="right") - 1, k, n - 1)
         rest = (1,) * (self.c.ndim - 1)
         d = [self.c[i - k + j] for j in range(k + 1)]
         for r in range(1, k + 1):  # de Boor's algorithm
             for j in range(k, r - 1, -1):
                 left = self.t[i - k + j]
                 width = self.t[i + 1 + j - r] - left
-                part = (flat - left) / fnp.where(width == 0, 1, width)
+                part = (flat - left) / jnp.where(width == 0, 1, width)
                 part = part.reshape(-1, *rest).astype(self.c.dtype)
                 d[j] = d[j - 1] + part * (d[j] - d[j - 1])
         value = d[k]
         if how is False:
             inside = ((flat >= first) & (flat <= last)).reshape(-1, *rest)
-            value = fnp.where(inside, value, math.nan)
+            value = jnp.where(inside, value, math.nan)
         value = value.reshape(*at.shape, *self.c.shape[1:])
         if not self.axis:
             return value
-        return fnp.moveaxis(value, tuple(range(at.ndim)), tuple(
+        return jnp.moveaxis(value, tuple(range(at.ndim)), tuple(
             range(self.axis, self.axis + at.ndim)))
 
     def derivative(self, nu: int = 1) -> BSpline:
@@ -97,12 +97,12 @@ class BSpline:
         t, c, k = self.t, self.c, self.k
         for _ in range(known_size("interpolate.BSpline", "nu", nu, 0)):
             if not k:
-                c = fnp.zeros_like(c)
+                c = jnp.zeros_like(c)
                 break
             n = t.shape[0] - k - 1
             width = t[k + 1:n + k] - t[1:n]
-            factor = (k / fnp.where(width == 0, 1, width)).reshape(-1, *(1,) * (c.ndim - 1))
-            c = fnp.diff(c[:n], axis=0) * factor.astype(c.dtype)
+            factor = (k / jnp.where(width == 0, 1, width)).reshape(-1, *(1,) * (c.ndim - 1))
+            c = jnp.diff(c[:n], axis=0) * factor.astype(c.dtype)
             t, k = t[1:-1], k - 1
         return BSpline.tree_unflatten((k, self.extrapolate, self.axis), (t, c))
 
@@ -130,20 +130,20 @@ def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | No
                                 f"{knots.shape}.", where=user_source(),
                                 why=f"there are {n + k + 1} knots.")
     elif k == 0:
-        knots = fnp.concatenate([places, places[-1:]])
+        knots = jnp.concatenate([places, places[-1:]])
     else:
         if k % 2:
             inner = places[(k + 1) // 2:n - (k + 1) // 2]
         else:
             middles = (places[1:] + places[:-1]) / 2
             inner = middles[k // 2:n - 1 - k // 2]
-        knots = fnp.concatenate([fnp.repeat(places[:1], k + 1), inner,
-                                 fnp.repeat(places[-1:], k + 1)])
-    basis = BSpline.tree_unflatten((k, True, 0), (knots, fnp.asarray(np.eye(n)).astype(
+        knots = jnp.concatenate([jnp.repeat(places[:1], k + 1), inner,
+                                 jnp.repeat(places[-1:], k + 1)])
+    basis = BSpline.tree_unflatten((k, True, 0), (knots, jnp.asarray(np.eye(n)).astype(
         places.dtype)))
     if k == 0:
         c = values
     else:
-        c = fnp.linalg.solve(basis(places).astype(values.dtype), values.reshape(n, -1)).reshape(
+        c = jnp.linalg.solve(basis(places).astype(values.dtype), values.reshape(n, -1)).reshape(
             values.shape)
     return BSpline.tree_unflatten((k, True, axis), (knots, c))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, shown
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_with_keys_class
@@ -19,10 +19,10 @@ _NAMES = {"natural": (2, 0.0), "clamped": (1, 0.0), "second": (2, 0.0), "first":
 
 def _hermite(x: Array, y: Array, slopes: Array) -> Array:
     """The coefficients of the cubic polynomials with given values and slopes at both ends."""
-    h = fnp.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
-    secant = fnp.diff(y, axis=0) / h
+    h = jnp.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
+    secant = jnp.diff(y, axis=0) / h
     bend = (slopes[:-1] + slopes[1:] - 2 * secant) / h
-    return fnp.stack([bend / h, (secant - slopes[:-1]) / h - bend, slopes[:-1], y[:-1]])
+    return jnp.stack([bend / h, (secant - slopes[:-1]) / h - bend, slopes[:-1], y[:-1]])
 
 
 @register_pytree_with_keys_class
@@ -38,10 +38,10 @@ class CubicHermiteSpline(PPoly):
     def __init__(self, x: ArrayLike, y: ArrayLike, dydx: ArrayLike, axis: int = 0,
                  extrapolate: Extrapolate = None) -> None:
         x, values, axis = table("CubicHermiteSpline", x, y, axis)
-        slopes = fnp.moveaxis(inexact(dydx)[0], axis, 0)
+        slopes = jnp.moveaxis(inexact(dydx)[0], axis, 0)
         if slopes.shape != values.shape:
             raise ShapeError(f"functrans.scipy.interpolate.CubicHermiteSpline: y has shape "
-                             f"{fnp.shape(y)}, dydx {fnp.shape(dydx)}.", where=user_source())
+                             f"{jnp.shape(y)}, dydx {jnp.shape(dydx)}.", where=user_source())
         super().__init__(_hermite(x, values, slopes), x, extrapolate, axis)
 
 
@@ -85,15 +85,15 @@ def _end(given: Any, y: Array) -> tuple[int, Array] | None:
         given = _NAMES[given]
     order, value = given
     one_of("interpolate.CubicSpline", "the order of a derivative", order, (1, 2))
-    return order, fnp.broadcast_to(converted("scipy.interpolate", value, y.dtype), y.shape[1:])
+    return order, jnp.broadcast_to(converted("scipy.interpolate", value, y.dtype), y.shape[1:])
 
 
 def _slopes(x: Array, y: Array, ends: list[tuple[int, Array] | None]) -> Array:
     """The slopes of a spline, from a tridiagonal system."""
     n = x.shape[0]
-    h = fnp.diff(x)
+    h = jnp.diff(x)
     rows = y.reshape(n, -1)
-    secant = fnp.diff(rows, axis=0) / h[:, None]
+    secant = jnp.diff(rows, axis=0) / h[:, None]
     if n == 2:  # no condition is that of a line
         ends = [(1, secant[0].reshape(y.shape[1:])) if e is None else e for e in ends]
     both = n == 3 and ends[0] is None and ends[1] is None
@@ -102,10 +102,10 @@ def _slopes(x: Array, y: Array, ends: list[tuple[int, Array] | None]) -> Array:
     middle = 2 * (below + above)
     right = 3 * (below[:, None] * secant[:-1] + above[:, None] * secant[1:])
     first, last = (_end_row(h, secant, e, both, k) for k, e in enumerate(ends))
-    d = fnp.concatenate([first[0][None], middle, last[0][None]])
-    du = fnp.concatenate([first[1][None], above, fnp.zeros_like(h[:1])])
-    dl = fnp.concatenate([fnp.zeros_like(h[:1]), below, last[1][None]])
-    b = fnp.concatenate([first[2][None], right, last[2][None]])
+    d = jnp.concatenate([first[0][None], middle, last[0][None]])
+    du = jnp.concatenate([first[1][None], above, jnp.zeros_like(h[:1])])
+    dl = jnp.concatenate([jnp.zeros_like(h[:1]), below, last[1][None]])
+    b = jnp.concatenate([first[2][None], right, last[2][None]])
     return lax.linalg.tridiagonal_solve(dl.astype(b.dtype), d.astype(b.dtype), du.astype(b.dtype),
                                         b).reshape(y.shape)
 
@@ -114,7 +114,7 @@ def _end_row(h: Array, secant: Array, end: tuple[int, Array] | None, both: bool,
              ) -> tuple[Array, Array, Array]:
     """The equation at an end: of its slope, of the next one, and the right side."""
     near, sign = (0, 1) if side == 0 else (-1, -1)
-    one = fnp.ones_like(h[0])
+    one = jnp.ones_like(h[0])
     if end is None and both:  # one parabola through three points
         return one, one, 2 * secant[near]
     if end is None:
@@ -131,26 +131,26 @@ def _end_row(h: Array, secant: Array, end: tuple[int, Array] | None, both: bool,
 
 def _periodic_slopes(x: Array, y: Array) -> Array:
     n = x.shape[0]
-    h = fnp.diff(x)
+    h = jnp.diff(x)
     rows = y.reshape(n, -1)
-    secant = fnp.diff(rows, axis=0) / h[:, None]
+    secant = jnp.diff(rows, axis=0) / h[:, None]
     if n <= 3:
         slope = secant if n == 2 else (secant * h[::-1, None]).sum(axis=0, keepdims=True) / h.sum()
         if n == 3:  # equal slopes at the ends, and the one condition between
             h0, h1 = h[0], h[1]
             m = (secant[0] / h0 + secant[1] / h1) / (1 / h0 + 1 / h1)
-            slope = fnp.broadcast_to(m[None], rows.shape)
+            slope = jnp.broadcast_to(m[None], rows.shape)
             return slope.reshape(y.shape)
-        return fnp.concatenate([slope, slope]).reshape(y.shape)
-    before = fnp.roll(h, 1)
-    matrix = fnp.diag(2 * (h + before))
-    places = fnp.arange(n - 1)
+        return jnp.concatenate([slope, slope]).reshape(y.shape)
+    before = jnp.roll(h, 1)
+    matrix = jnp.diag(2 * (h + before))
+    places = jnp.arange(n - 1)
     matrix = matrix.at[places, (places - 1) % (n - 1)].add(h)
     matrix = matrix.at[places, (places + 1) % (n - 1)].add(before)
-    last = fnp.roll(secant, 1, axis=0)
+    last = jnp.roll(secant, 1, axis=0)
     right = 3 * (h[:, None] * last + before[:, None] * secant)
-    slopes = fnp.linalg.solve(matrix.astype(right.dtype), right)
-    return fnp.concatenate([slopes, slopes[:1]]).reshape(y.shape)
+    slopes = jnp.linalg.solve(matrix.astype(right.dtype), right)
+    return jnp.concatenate([slopes, slopes[:1]]).reshape(y.shape)
 
 
 @register_pytree_with_keys_class
@@ -172,22 +172,22 @@ class PchipInterpolator(PPoly):
 
 
 def _monotonic(x: Array, y: Array) -> Array:
-    h = fnp.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
-    m = fnp.diff(y, axis=0) / h
+    h = jnp.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
+    m = jnp.diff(y, axis=0) / h
     if x.shape[0] == 2:
-        return fnp.concatenate([m, m])
+        return jnp.concatenate([m, m])
     w1, w2 = 2 * h[1:] + h[:-1], h[1:] + 2 * h[:-1]
     turns = m[:-1] * m[1:] <= 0
-    safe0, safe1 = fnp.where(turns, 1, m[:-1]), fnp.where(turns, 1, m[1:])
-    inner = fnp.where(turns, 0, (w1 + w2) / (w1 / safe0 + w2 / safe1))
+    safe0, safe1 = jnp.where(turns, 1, m[:-1]), jnp.where(turns, 1, m[1:])
+    inner = jnp.where(turns, 0, (w1 + w2) / (w1 / safe0 + w2 / safe1))
 
     def end(h0: Array, h1: Array, m0: Array, m1: Array) -> Array:
         d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
-        wrong = fnp.sign(d) != fnp.sign(m0)
-        steep = (fnp.sign(m0) != fnp.sign(m1)) & (fnp.abs(d) > 3 * fnp.abs(m0))
-        return fnp.where(wrong, 0, fnp.where(steep, 3 * m0, d))
+        wrong = jnp.sign(d) != jnp.sign(m0)
+        steep = (jnp.sign(m0) != jnp.sign(m1)) & (jnp.abs(d) > 3 * jnp.abs(m0))
+        return jnp.where(wrong, 0, jnp.where(steep, 3 * m0, d))
 
-    return fnp.concatenate([end(h[0], h[1], m[0], m[1])[None], inner,
+    return jnp.concatenate([end(h[0], h[1], m[0], m[1])[None], inner,
                             end(h[-1], h[-2], m[-1], m[-2])[None]])
 
 
@@ -213,21 +213,21 @@ class Akima1DInterpolator(PPoly):
 
 
 def _by_neighbours(x: Array, y: Array, method: str) -> Array:
-    h = fnp.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
-    m = fnp.diff(y, axis=0) / h
+    h = jnp.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
+    m = jnp.diff(y, axis=0) / h
     if x.shape[0] == 2:
-        return fnp.concatenate([m, m])
+        return jnp.concatenate([m, m])
     # two secants beyond each end, as those of a parabola
     left1 = 2 * m[0] - m[1]
     right1 = 2 * m[-1] - m[-2]
-    m = fnp.concatenate([(2 * left1 - m[0])[None], left1[None], m, right1[None],
+    m = jnp.concatenate([(2 * left1 - m[0])[None], left1[None], m, right1[None],
                          (2 * right1 - m[-1])[None]])
-    d = fnp.abs(fnp.diff(m, axis=0))
+    d = jnp.abs(jnp.diff(m, axis=0))
     if method == "makima":
-        d = d + fnp.abs(m[1:] + m[:-1]) / 2
+        d = d + jnp.abs(m[1:] + m[:-1]) / 2
     before, after = d[:-2], d[2:]
     weight = before + after
-    usable = weight > 1e-9 * fnp.max(weight)
-    mixed = (after * m[1:-2] + before * m[2:-1]) / fnp.where(usable, weight, 1)
+    usable = weight > 1e-9 * jnp.max(weight)
+    mixed = (after * m[1:-2] + before * m[2:-1]) / jnp.where(usable, weight, 1)
     plain = 0 * mixed if method == "makima" else (m[3:] + m[:-3]) / 2
-    return fnp.where(usable, mixed, plain)
+    return jnp.where(usable, mixed, plain)

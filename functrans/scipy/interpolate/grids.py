@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
@@ -55,7 +55,7 @@ class RegularGridInterpolator:
                              f"{sizes}, the values have shape {self.values.shape}.",
                              where=user_source(), why="an axis has a value for each of two points "
                              "or more.")
-        if fill_value is not None and fnp.iscomplexobj(fill_value) \
+        if fill_value is not None and jnp.iscomplexobj(fill_value) \
                 and dtypes.kind(self.values.dtype) != "c":
             raise ArgumentError("functrans.scipy.interpolate.RegularGridInterpolator: fill_value "
                                 "is complex, and values are not.", where=user_source())
@@ -82,7 +82,7 @@ class RegularGridInterpolator:
         one_of("interpolate.RegularGridInterpolator", "method", method, ("linear", "nearest"))
         rank = len(self.grid)
         if isinstance(xi, tuple):
-            at = fnp.stack(fnp.broadcast_arrays(*inexact(*xi, self.values.real)[:-1]), axis=-1)
+            at = jnp.stack(jnp.broadcast_arrays(*inexact(*xi, self.values.real)[:-1]), axis=-1)
         else:
             at, _ = inexact(xi, self.values.real)
             at = at[:, None] if at.ndim == 1 and rank == 1 else at
@@ -91,24 +91,24 @@ class RegularGridInterpolator:
                              f"have shape {at.shape}.", where=user_source(),
                              why=f"the last axis has the {rank} coordinates.")
         flat = at.reshape(-1, rank)
-        cells, parts, outside = [], [], fnp.zeros(flat.shape[0], bool)
+        cells, parts, outside = [], [], jnp.zeros(flat.shape[0], bool)
         for d, points in enumerate(self.grid):
             x = flat[:, d]
             i = intervals(points, x)
             cells.append(i)
             parts.append((x - points[i]) / (points[i + 1] - points[i]))
-            outside = outside | (x < points[0]) | (x > points[-1]) | fnp.isnan(x)
+            outside = outside | (x < points[0]) | (x > points[-1]) | jnp.isnan(x)
         rest = (1,) * (self.values.ndim - rank)
         if method == "nearest":
-            out = self.values[tuple(fnp.where(p <= 0.5, i, i + 1) for i, p in zip(cells, parts))]
+            out = self.values[tuple(jnp.where(p <= 0.5, i, i + 1) for i, p in zip(cells, parts))]
         else:
-            out = fnp.zeros((), self.values.dtype)
+            out = jnp.zeros((), self.values.dtype)
             for corner in product((0, 1), repeat=rank):
-                weight = fnp.ones((), flat.dtype)
+                weight = jnp.ones((), flat.dtype)
                 for side, p in zip(corner, parts):
                     weight = weight * (p if side else 1 - p)
                 value = self.values[tuple(i + side for i, side in zip(cells, corner))]
                 out = out + value * weight.reshape(-1, *rest)
         if self.fill_value is not None:
-            out = fnp.where(outside.reshape(-1, *rest), self.fill_value.astype(out.dtype), out)
+            out = jnp.where(outside.reshape(-1, *rest), self.fill_value.astype(out.dtype), out)
         return out.reshape(*at.shape[:-1], *self.values.shape[rank:])

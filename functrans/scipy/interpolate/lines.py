@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.keypath import GetAttrKey
 from functrans.core.tree_registry import register_pytree_with_keys_class
 from functrans.numpy.common import converted
@@ -43,7 +43,7 @@ class interp1d:
         self.kind = "linear" if kind == "slinear" else kind
         self.x, self.y, self.axis = table("interp1d", x, y, axis)
         if not assume_sorted:
-            order = fnp.argsort(self.x)
+            order = jnp.argsort(self.x)
             self.x, self.y = self.x[order], self.y[order]
         self.fill: Any = None
         if not (isinstance(fill_value, str) and fill_value == "extrapolate"):
@@ -74,10 +74,10 @@ class interp1d:
         rest = (1,) * (self.y.ndim - 1)
         if self.fill is not None:
             below, above = (v[None] if v.ndim else v for v in self.fill)
-            value = fnp.where((flat < self.x[0]).reshape(-1, *rest), below, value)
-            value = fnp.where((flat > self.x[-1]).reshape(-1, *rest), above, value)
+            value = jnp.where((flat < self.x[0]).reshape(-1, *rest), below, value)
+            value = jnp.where((flat > self.x[-1]).reshape(-1, *rest), above, value)
         value = value.reshape(*at.shape, *self.y.shape[1:])
-        return fnp.moveaxis(value, tuple(range(at.ndim)), tuple(
+        return jnp.moveaxis(value, tuple(range(at.ndim)), tuple(
             range(self.axis, self.axis + at.ndim))) if self.axis else value
 
     def _values(self, at: Array) -> Array:
@@ -91,15 +91,15 @@ class interp1d:
             return self.y[i] + (self.y[i + 1] - self.y[i]) * part
         if self.kind in ("nearest", "nearest-up"):
             middles = (self.x[1:] + self.x[:-1]) / 2
-            nearest = fnp.searchsorted(middles, at) if self.kind == "nearest" else \
-                fnp.searchsorted(middles, at, side="right")
-            return self.y[fnp.clip(nearest, 0, last)]
+            nearest = jnp.searchsorted(middles, at) if self.kind == "nearest" else \
+                jnp.searchsorted(middles, at, side="right")
+            return self.y[jnp.clip(nearest, 0, last)]
         if self.kind in ("previous", "zero"):
-            place = fnp.searchsorted(self.x, at, side="right") - 1
+            place = jnp.searchsorted(self.x, at, side="right") - 1
         else:
-            place = fnp.searchsorted(self.x, at, side="left")
+            place = jnp.searchsorted(self.x, at, side="left")
         # there is none before the first place, and none after the last one
         if self.kind == "zero":
-            return self.y[fnp.clip(place, 0, last)]
+            return self.y[jnp.clip(place, 0, last)]
         known = ((place >= 0) & (place <= last)).reshape(-1, *(1,) * (self.y.ndim - 1))
-        return fnp.where(known, self.y[fnp.clip(place, 0, last)], math.nan)
+        return jnp.where(known, self.y[jnp.clip(place, 0, last)], math.nan)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
@@ -74,7 +74,7 @@ class PPoly:
         at, _ = inexact(x, self.x)
         first, last = self.x[0], self.x[-1]
         if how == "periodic":
-            at = first + fnp.mod(at - first, last - first)
+            at = first + jnp.mod(at - first, last - first)
         places = intervals(self.x, at)
         lead = at.reshape(-1) - self.x[places.reshape(-1)]
         rest = (1,) * (self.c.ndim - 2)
@@ -85,7 +85,7 @@ class PPoly:
             value = value * step + columns[k]
         if how is False:
             inside = ((at >= first) & (at <= last)).reshape(-1, *rest)
-            value = fnp.where(inside, value, math.nan)
+            value = jnp.where(inside, value, math.nan)
         value = value.reshape(*at.shape, *self.c.shape[2:])
         return _moved(value, at.ndim, self.axis)
 
@@ -97,9 +97,9 @@ class PPoly:
         for _ in range(nu):
             order = c.shape[0] - 1
             if not order:
-                c = fnp.zeros_like(c)
+                c = jnp.zeros_like(c)
                 break
-            factors = fnp.asarray(np.arange(order, 0, -1)).astype(c.dtype)
+            factors = jnp.asarray(np.arange(order, 0, -1)).astype(c.dtype)
             c = c[:-1] * factors.reshape(-1, *(1,) * (c.ndim - 1))
         return PPoly.tree_unflatten((self.extrapolate, self.axis), (c, self.x))
 
@@ -108,18 +108,18 @@ class PPoly:
         if nu < 0:
             return self.derivative(-nu)
         c = self.c
-        h = fnp.diff(self.x)
+        h = jnp.diff(self.x)
         for _ in range(nu):
             count = c.shape[0]
-            factors = fnp.asarray(1 / np.arange(count, 0, -1)).astype(c.dtype)
+            factors = jnp.asarray(1 / np.arange(count, 0, -1)).astype(c.dtype)
             c = c * factors.reshape(-1, *(1,) * (c.ndim - 1))
             step = h.reshape(-1, *(1,) * (c.ndim - 2)).astype(c.dtype)
             whole = c[0]
             for k in range(1, count):
                 whole = whole * step + c[k]
-            sums = fnp.cumsum(whole * step, axis=0)
-            start = fnp.concatenate([fnp.zeros_like(sums[:1]), sums[:-1]])
-            c = fnp.concatenate([c, start[None]])
+            sums = jnp.cumsum(whole * step, axis=0)
+            start = jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])
+            c = jnp.concatenate([c, start[None]])
         how = False if self.extrapolate == "periodic" else self.extrapolate
         return PPoly.tree_unflatten((how, self.axis), (c, self.x))
 
@@ -133,7 +133,7 @@ class PPoly:
         first, period = self.x[0], self.x[-1] - self.x[0]
 
         def at(t: Array) -> Array:
-            turns = fnp.floor((t - first) / period)
+            turns = jnp.floor((t - first) / period)
             return whole(t - turns * period, 0, True) + turns * (
                 whole(self.x[-1], 0, True) - whole(first, 0, True))
 
@@ -142,15 +142,15 @@ class PPoly:
 
 def intervals(x: Array, at: Array) -> Array:
     """The intervals of growing breakpoints that places are in, or are nearest to."""
-    found = fnp.searchsorted(x, at, side="right") - 1
-    return fnp.clip(found, 0, x.shape[0] - 2)
+    found = jnp.searchsorted(x, at, side="right") - 1
+    return jnp.clip(found, 0, x.shape[0] - 2)
 
 
 def _moved(value: Array, count: int, axis: int) -> Array:
     """The first `count` axes moved to stand at `axis` among the others."""
     if not axis or not count:
         return value
-    return fnp.moveaxis(value, tuple(range(count)), tuple(range(axis, axis + count)))
+    return jnp.moveaxis(value, tuple(range(count)), tuple(range(axis, axis + count)))
 
 
 def table(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int = 2
@@ -162,10 +162,10 @@ def table(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int = 2
         raise ArgumentError(f"functrans.scipy.interpolate.{name}: x is complex.",
                             where=user_source())
     axis = axis_index(axis, values.ndim, name)
-    values = fnp.moveaxis(values, axis, 0)
+    values = jnp.moveaxis(values, axis, 0)
     if places.ndim != 1 or values.shape[0] != places.shape[0] or places.shape[0] < least:
         raise ShapeError(f"functrans.scipy.interpolate.{name}: x has shape {places.shape}, y "
-                         f"{fnp.shape(y)}.", where=user_source(),
+                         f"{jnp.shape(y)}.", where=user_source(),
                          why=f"x is a vector of at least {least} places, and y has a value for "
                          "each.")
     known_size(f"interpolate.{name}", "the number of places", places.shape[0], least)

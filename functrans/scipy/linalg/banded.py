@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.lax.banded import solve_band
@@ -19,24 +19,24 @@ def _rows_of(ab: Any, upper: int) -> Any:
     """Rows of the band (..., n, w), column k of which is diagonal k - lower; zero outside."""
     width, n = ab.shape[-2:]
     lower = width - 1 - upper
-    place = fnp.arange(n)
+    place = jnp.arange(n)
     rows = []
     for k in range(width):  # the element (i, i - lower + k)
         offset = k - lower
         line = ab[..., upper - offset, :]
         column = place + offset
         inside = (column >= 0) & (column < n)
-        rows.append(fnp.where(inside, line[..., fnp.clip(column, 0, max(n - 1, 0))], 0)
+        rows.append(jnp.where(inside, line[..., jnp.clip(column, 0, max(n - 1, 0))], 0)
                     if n else line)
-    return fnp.stack(rows, -1)
+    return jnp.stack(rows, -1)
 
 
 def _solved(rows: Any, lower: int, upper: int, b: Any) -> Array:
     vector = b.ndim == 1
     b = lax.expand_dims(b, (1,)) if vector else b
-    lead = fnp.broadcast_shapes(rows.shape[:-2], b.shape[:-2])
-    x = solve_band(fnp.broadcast_to(rows, (*lead, *rows.shape[-2:])), lower, upper,
-                   fnp.broadcast_to(b, (*lead, *b.shape[-2:])))
+    lead = jnp.broadcast_shapes(rows.shape[:-2], b.shape[:-2])
+    x = solve_band(jnp.broadcast_to(rows, (*lead, *rows.shape[-2:])), lower, upper,
+                   jnp.broadcast_to(b, (*lead, *b.shape[-2:])))
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
 
 
@@ -76,12 +76,12 @@ def _hermitian_band(ab: Any, lower: bool) -> Any:
     for k in range(1, width):
         line = matrix.conjugate(ab[..., k if lower else width - 1 - k, :])
         pad = [(0, 0)] * (line.ndim - 1)
-        others.append(fnp.pad(line, [*pad, (k, 0)])[..., :n] if lower
-                      else fnp.pad(line, [*pad, (0, k)])[..., k:])
+        others.append(jnp.pad(line, [*pad, (k, 0)])[..., :n] if lower
+                      else jnp.pad(line, [*pad, (0, k)])[..., k:])
     if not others:
         return ab
-    extra = fnp.stack(others[::-1] if lower else others, -2)
-    return fnp.concatenate([extra, ab] if lower else [ab, extra], -2)
+    extra = jnp.stack(others[::-1] if lower else others, -2)
+    return jnp.concatenate([extra, ab] if lower else [ab, extra], -2)
 
 
 def solveh_banded(ab: ArrayLike, b: ArrayLike, overwrite_ab: bool = False,
@@ -132,22 +132,22 @@ def cholesky_banded(ab: ArrayLike, overwrite_ab: bool = False, lower: bool = Fal
         first = column - window[..., 0, :]
         root = lax.sqrt(matrix.real_part(first[..., :1]))
         real = lax.convert_element_type(root, first.dtype)
-        done = fnp.concatenate([real, first[..., 1:] / real], -1)
+        done = jnp.concatenate([real, first[..., 1:] / real], -1)
         # column j + q gets done[q:] conj(done[q])
         added = []
         for q in range(1, width):
             rest = done[..., q:] * matrix.conjugate(done[..., q:q + 1])
-            added.append(fnp.pad(rest, [(0, 0)] * (rest.ndim - 1) + [(0, q)]))
-        zero = fnp.zeros_like(first)
-        moved = fnp.concatenate([window[..., 1:, :], zero[..., None, :]], -2)
-        update = fnp.stack([*added, zero], -2)
+            added.append(jnp.pad(rest, [(0, 0)] * (rest.ndim - 1) + [(0, q)]))
+        zero = jnp.zeros_like(first)
+        moved = jnp.concatenate([window[..., 1:, :], zero[..., None, :]], -2)
+        update = jnp.stack([*added, zero], -2)
         return moved + update, done
 
-    start = fnp.zeros((*columns.shape[1:-1], width, width), ab.dtype)
+    start = jnp.zeros((*columns.shape[1:-1], width, width), ab.dtype)
     _, found = lax.scan(step, start, columns)
     out = move_axis(found, 0, axis)
-    row, column = fnp.arange(width)[:, None], fnp.arange(n)[None, :]
-    result: Array = fnp.where(row + column < n, out, 0)
+    row, column = jnp.arange(width)[:, None], jnp.arange(n)[None, :]
+    result: Array = jnp.where(row + column < n, out, 0)
     return result
 
 
@@ -159,9 +159,9 @@ def _flipped(ab: Any, to_lower: bool) -> Any:
         line = matrix.conjugate(ab[..., width - 1 - k, :])
         pad = [(0, 0)] * (line.ndim - 1)
         shift = k if to_lower else width - 1 - k
-        rows.append(fnp.pad(line, [*pad, (0, shift)])[..., shift:] if to_lower
-                    else fnp.pad(line, [*pad, (shift, 0)])[..., :n])
-    return fnp.stack(rows, -2)
+        rows.append(jnp.pad(line, [*pad, (0, shift)])[..., shift:] if to_lower
+                    else jnp.pad(line, [*pad, (shift, 0)])[..., :n])
+    return jnp.stack(rows, -2)
 
 
 def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False,
@@ -220,11 +220,11 @@ def eigvals_banded(a_band: ArrayLike, lower: bool = False, overwrite_a_band: boo
 def dense_of(rows: Any, lower: int) -> Any:
     """The whole matrix of a band."""
     *lead, n, width = rows.shape
-    out = fnp.zeros((*lead, n, n), rows.dtype)
-    place = fnp.arange(n)
+    out = jnp.zeros((*lead, n, n), rows.dtype)
+    place = jnp.arange(n)
     for k in range(width):
         at = place[None, :] == place[:, None] + (k - lower)
-        out = fnp.where(at, rows[..., k:k + 1], out)
+        out = jnp.where(at, rows[..., k:k + 1], out)
     return out
 
 
@@ -243,7 +243,7 @@ def selected_eigh(name: str, a: Any, eigvals_only: bool, select: str,
                             where=user_source(), why="how many eigenvalues are in a range is not "
                             "known before they are computed.", fix="select='a' or 'i'")
     if eigvals_only:
-        w = fnp.linalg.eigvalsh(a)
+        w = jnp.linalg.eigvalsh(a)
         return w if subset is None else w[..., slice(*subset)]
-    w, v = fnp.linalg.eigh(a)
+    w, v = jnp.linalg.eigh(a)
     return (w, v) if subset is None else (w[..., slice(*subset)], v[..., slice(*subset)])

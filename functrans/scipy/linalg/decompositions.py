@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, cast, overload
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -118,12 +118,12 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_o
             half = triangular_solve(factor, x, left_side=True, lower=True)
             x = triangular_solve(factor, half, lower=True, transpose_a=True, conjugate_a=True)
         else:  # b = L L*: L* a L has the eigenvalues of a b and of b a
-            x = fnp.matmul(matrix.adjoint(factor), fnp.matmul(x, factor))
+            x = jnp.matmul(matrix.adjoint(factor), jnp.matmul(x, factor))
     if eigvals_only:
         return spectral.eigvalsh(x, lower=lower)
     v, w = spectral.eigh(x, lower=lower)
     if factor is not None and type == 3:
-        v = fnp.matmul(factor, v)
+        v = jnp.matmul(factor, v)
     elif factor is not None:
         v = triangular_solve(factor, v, left_side=True, lower=True, transpose_a=True,
                              conjugate_a=True)
@@ -159,8 +159,8 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
                          f"of shape {c.shape}.", where=user_source(),
                          why=f"c has {wanted} {'rows' if mode == 'left' else 'columns'}.")
     q = matrix.conjugate(q) if conjugate else q
-    out = fnp.matmul(q, c) if mode == "left" else fnp.matmul(c, q)
-    return (fnp.ravel(out) if vector else out, *rest)
+    out = jnp.matmul(q, c) if mode == "left" else jnp.matmul(c, q)
+    return (jnp.ravel(out) if vector else out, *rest)
 
 
 def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -180,12 +180,12 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
     >>> ft.scipy.linalg.diagsvd(ft.numpy.array([2.0, 1.0]), 2, 3).tolist()
     [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    x = fnp.asarray(s)
+    x = jnp.asarray(s)
     if not x.ndim or x.shape[-1] != min(M, N):
         raise ShapeError(f"functrans.scipy.linalg.diagsvd: {x.shape} singular values of a matrix "
                          f"of shape {(M, N)}.", where=user_source(), why="it has min(M, N).")
-    rows = fnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, M - x.shape[-1])])
-    return fnp.where(fnp.eye(M, N, dtype=bool), rows[..., :, None], 0)
+    rows = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, M - x.shape[-1])])
+    return jnp.where(jnp.eye(M, N, dtype=bool), rows[..., :, None], 0)
 
 
 def eigvalsh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
@@ -221,7 +221,7 @@ def eig(a: ArrayLike, b: ArrayLike | None = None, left: bool = False, right: boo
                                  compute_right_eigenvectors=right)
     if b is not None and left:  # of b^-1 a: u* b^-1 a = w u*, so that b^-* u is the one of (a, b)
         u = _solve(matrix.adjoint(lax.convert_element_type(other, w.dtype)), vectors[0])
-        vectors[0] = u / fnp.linalg.norm(u, axis=-2, keepdims=True)
+        vectors[0] = u / jnp.linalg.norm(u, axis=-2, keepdims=True)
     return (w, *vectors) if vectors else w
 
 
@@ -257,9 +257,9 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, eigvals_only: bool = False, sel
                          f"{e.shape}.", where=user_source(), why="they are (..., n), (..., n - 1).")
     pad = [(0, 0)] * (d.ndim - 1)
     zero = min(d.shape[-1], 1)
-    low = fnp.pad(e, [*pad, (zero, 0)])
-    up = fnp.pad(matrix.conjugate(e), [*pad, (0, zero)])
-    whole = dense_of(fnp.stack([low, d, up], -1), 1)
+    low = jnp.pad(e, [*pad, (zero, 0)])
+    up = jnp.pad(matrix.conjugate(e), [*pad, (0, zero)])
+    whole = dense_of(jnp.stack([low, d, up], -1), 1)
     found: Array | tuple[Array, Array] = selected_eigh(
         "eigh_tridiagonal", whole, eigvals_only, select, select_range)
     return found
@@ -331,8 +331,8 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, check_finite: bool = True
     if a.ndim < 2 or a.shape != b.shape:
         raise ShapeError(f"functrans.scipy.linalg.orthogonal_procrustes: A has shape {a.shape}, B "
                          f"{b.shape}.", where=user_source(), why="they are matrices of one shape.")
-    u, p = _tall_polar(fnp.matmul(matrix.adjoint(a), b))
-    return u, matrix.real_part(fnp.trace(p, axis1=-2, axis2=-1))
+    u, p = _tall_polar(jnp.matmul(matrix.adjoint(a), b))
+    return u, matrix.real_part(jnp.trace(p, axis1=-2, axis2=-1))
 
 
 # Bases of spaces -----------------------------------------------------------------------------
@@ -344,8 +344,8 @@ def _rank(name: str, s: Array, shape: tuple[int, ...], rcond: float | None) -> i
         rcond = float(dtypes.finfo(s.dtype).eps) * max(shape[-2:])
     if 0 in s.shape:
         return 0
-    counts = fnp.sum(s > rcond * fnp.max(s, -1, keepdims=True), -1)
-    return int(fnp.max(counts))
+    counts = jnp.sum(s > rcond * jnp.max(s, -1, keepdims=True), -1)
+    return int(jnp.max(counts))
 
 
 def orth(A: ArrayLike, rcond: float | None = None) -> Array:
@@ -397,15 +397,15 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
         raise ShapeError(f"functrans.scipy.linalg.subspace_angles: A has shape {a.shape}, B "
                          f"{b.shape}.", where=user_source(), why="they have equally many rows.")
     qa, qb = (spectral.svd(x, full_matrices=False)[0] for x in (a, b))
-    inner = fnp.matmul(matrix.adjoint(qa), qb)
+    inner = jnp.matmul(matrix.adjoint(qa), qb)
     cosines = spectral.svd(inner, compute_uv=False)
     if qa.shape[-1] >= qb.shape[-1]:
-        outside = qb - fnp.matmul(qa, inner)
+        outside = qb - jnp.matmul(qa, inner)
     else:
-        outside = qa - fnp.matmul(qb, matrix.adjoint(inner))
-    sines = fnp.clip(spectral.svd(outside, compute_uv=False), -1.0, 1.0)
+        outside = qa - jnp.matmul(qb, matrix.adjoint(inner))
+    sines = jnp.clip(spectral.svd(outside, compute_uv=False), -1.0, 1.0)
     k = cosines.shape[-1]
-    cosines = fnp.flip(fnp.clip(cosines, -1.0, 1.0), -1)
+    cosines = jnp.flip(jnp.clip(cosines, -1.0, 1.0), -1)
     small = cosines * cosines >= 0.5
-    by_sine = fnp.arcsin(fnp.where(small, sines[..., :k], 0))
-    return fnp.where(small, by_sine, fnp.arccos(fnp.where(small, 0, cosines)))
+    by_sine = jnp.arcsin(jnp.where(small, sines[..., :k], 0))
+    return jnp.where(small, by_sine, jnp.arccos(jnp.where(small, 0, cosines)))

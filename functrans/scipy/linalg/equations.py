@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import promote_dtypes_inexact
@@ -37,8 +37,8 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, *, method: str = "
         raise ShapeError(f"functrans.scipy.linalg.solve_sylvester: q of shape {q.shape} does not "
                          f"fit a of shape {a.shape} and b of shape {b.shape}.",
                          where=user_source(), why="it has the rows of a and the columns of b.")
-    lead = fnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
-    return sylvester(*(fnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b, q)))
+    lead = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    return sylvester(*(jnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b, q)))
 
 
 def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
@@ -75,8 +75,8 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     if q.ndim < 2 or q.shape[-2:] != a.shape[-2:]:
         raise ShapeError(f"functrans.scipy.linalg.solve_discrete_lyapunov: a of shape {a.shape}, q "
                          f"of shape {q.shape}.", where=user_source(), why="they are alike.")
-    lead = fnp.broadcast_shapes(a.shape[:-2], q.shape[:-2])
-    a, q = (fnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, q))
+    lead = jnp.broadcast_shapes(a.shape[:-2], q.shape[:-2])
+    a, q = (jnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, q))
     n = a.shape[-1]
     if method == "direct" or (method is None and n < 10):
         # row-major vec(a x a*) = (a kron conj(a)) vec(x)

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -58,15 +58,15 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
         stack: Array = vmap(lambda a: expm(a, max_squarings=max_squarings))(x)
         return stack
     order, limit = _PADE[8 if dtypes.real_dtype(x.dtype).itemsize == 8 else 4]
-    size = lax.stop_gradient(fnp.max(fnp.sum(fnp.abs(x), 0), initial=0))
-    squarings = fnp.maximum(0.0, fnp.ceil(fnp.log2(size / limit)))
+    size = lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(x), 0), initial=0))
+    squarings = jnp.maximum(0.0, jnp.ceil(jnp.log2(size / limit)))
     too_many = ~(squarings <= max_squarings)
-    squarings = fnp.where(too_many, 0.0, squarings)
-    scaled = x * lax.convert_element_type(fnp.exp2(-squarings), x.dtype)
+    squarings = jnp.where(too_many, 0.0, squarings)
+    scaled = x * lax.convert_element_type(jnp.exp2(-squarings), x.dtype)
     out = lax.fori_loop(0, squarings.astype("int32"), lambda _, r: matrix.matmul(r, r),
                         _pade(scaled, order))
-    out = fnp.triu(out) if upper_triangular else out
-    return fnp.where(too_many, math.nan, out)
+    out = jnp.triu(out) if upper_triangular else out
+    return jnp.where(too_many, math.nan, out)
 
 
 @overload
@@ -144,7 +144,7 @@ _MOST_ROOTS = 100
 def _roots_needed(near: Any) -> Any:
     """Which matrices are too far from the identity."""
     off = near - matrix.eye(near.shape, near.dtype)
-    return fnp.max(fnp.sum(fnp.abs(off), -2), -1, initial=0) > _NEAR
+    return jnp.max(jnp.sum(jnp.abs(off), -2), -1, initial=0) > _NEAR
 
 
 def _log_near_one(near: Any, solve: Callable[[Any, Any], Any]) -> Any:
@@ -165,15 +165,15 @@ def _by_roots(a: Any, root: Callable[[Any], Any], solve: Callable[[Any, Any], An
     """log(a) = 2^k log(a^(1/2^k)), with as many roots for each matrix as it needs."""
     def unfinished(state: Any) -> Any:
         near, _, count = state
-        return fnp.any(_roots_needed(near)) & (count < _MOST_ROOTS)
+        return jnp.any(_roots_needed(near)) & (count < _MOST_ROOTS)
 
     def step(state: Any) -> Any:
         near, scale, count = state
         far = _roots_needed(near)
-        near = fnp.where(far[..., None, None], root(near), near)
-        return near, fnp.where(far, 2 * scale, scale), count + 1
+        near = jnp.where(far[..., None, None], root(near), near)
+        return near, jnp.where(far, 2 * scale, scale), count + 1
 
-    ones = fnp.ones(a.shape[:-2], dtypes.real_dtype(a.dtype))
+    ones = jnp.ones(a.shape[:-2], dtypes.real_dtype(a.dtype))
     near, scale, _ = lax.while_loop(unfinished, step, (a, ones, np.int32(0)))
     return scale[..., None, None] * _log_near_one(near, solve)
 
@@ -184,7 +184,7 @@ def _logm(a: Any) -> Any:
     log = _by_roots(matrix.triu(t), triangular_root, _solve_upper)
     # the diagonal is known better than by roots
     identity = matrix.eye(t.shape, t.dtype)
-    exact = matrix.scale_rows(fnp.log(matrix.diagonal(t)), identity)
+    exact = matrix.scale_rows(jnp.log(matrix.diagonal(t)), identity)
     return _turned_back(z, matrix.triu(log, 1) + exact)
 
 
@@ -215,7 +215,7 @@ def logm(A: ArrayLike, disp: bool = True) -> Array | tuple[Array, Array]:
     out: Array = _logm(a)
     if disp:
         return out
-    error = fnp.linalg.norm(expm(out) - a, 1, (-2, -1)) / fnp.linalg.norm(a, 1, (-2, -1))
+    error = jnp.linalg.norm(expm(out) - a, 1, (-2, -1)) / jnp.linalg.norm(a, 1, (-2, -1))
     return out, error
 
 
@@ -235,7 +235,7 @@ def fractional_matrix_power(A: ArrayLike, t: float) -> Array:
         return matrix_power(a, int(whole))
     a = lax.convert_element_type(a, dtypes.complex_dtype(a.dtype))
     part = sqrtm(a) if t - whole == 0.5 else expm((t - whole) * _logm(a))
-    return fnp.matmul(matrix_power(a, int(whole)), part) if whole else part
+    return jnp.matmul(matrix_power(a, int(whole)), part) if whole else part
 
 
 def signm(A: ArrayLike, disp: bool = True) -> Array | tuple[Array, Array]:
@@ -254,7 +254,7 @@ def signm(A: ArrayLike, disp: bool = True) -> Array | tuple[Array, Array]:
     if disp:
         return out
     identity = matrix.eye(out.shape, out.dtype)
-    return out, fnp.linalg.norm(matrix.matmul(out, out) - identity, 1, (-2, -1))
+    return out, jnp.linalg.norm(matrix.matmul(out, out) - identity, 1, (-2, -1))
 
 
 @custom_jvp
@@ -264,20 +264,20 @@ def _signm(a: Any) -> Any:
 
     def unfinished(state: Any) -> Any:
         _, change, count = state
-        return fnp.any(change > limit) & (count < 100)
+        return jnp.any(change > limit) & (count < 100)
 
     def step(state: Any) -> Any:
         x, change, count = state
         inverse = inv(x)
-        scale = fnp.sqrt(fnp.linalg.norm(inverse, axis=size) / fnp.linalg.norm(x, axis=size))
-        scale = fnp.where(change > 1e-2, scale, 1)[..., None, None]
+        scale = jnp.sqrt(jnp.linalg.norm(inverse, axis=size) / jnp.linalg.norm(x, axis=size))
+        scale = jnp.where(change > 1e-2, scale, 1)[..., None, None]
         new = 0.5 * (scale * x + inverse / scale)
-        moved = fnp.linalg.norm(new - x, axis=size) / fnp.linalg.norm(new, axis=size)
-        moved = fnp.where(fnp.isnan(moved), 0, moved)
+        moved = jnp.linalg.norm(new - x, axis=size) / jnp.linalg.norm(new, axis=size)
+        moved = jnp.where(jnp.isnan(moved), 0, moved)
         done = (change <= limit)[..., None, None]
-        return fnp.where(done, x, new), fnp.where(change <= limit, change, moved), count + 1
+        return jnp.where(done, x, new), jnp.where(change <= limit, change, moved), count + 1
 
-    start = fnp.full(a.shape[:-2], math.inf, dtypes.real_dtype(a.dtype))
+    start = jnp.full(a.shape[:-2], math.inf, dtypes.real_dtype(a.dtype))
     if 0 in a.shape:
         return a
     x, _, _ = lax.while_loop(unfinished, step, (a, start, np.int32(0)))
@@ -310,7 +310,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True
     """
     t, z = complex_schur(matrices("funm", A, True))
     eigenvalues = matrix.diagonal(t)
-    values = lax.convert_element_type(fnp.asarray(func(eigenvalues)), t.dtype)
+    values = lax.convert_element_type(jnp.asarray(func(eigenvalues)), t.dtype)
     if values.shape != eigenvalues.shape:
         raise ArgumentError(f"functrans.scipy.linalg.funm: func gives shape {values.shape} for "
                             f"eigenvalues of shape {eigenvalues.shape}.", where=user_source(),
@@ -324,13 +324,13 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True
     if disp:
         return out
     n = t.shape[-1]
-    gaps = fnp.abs(eigenvalues[..., :, None] - eigenvalues[..., None, :])
-    least = fnp.min(fnp.where(fnp.eye(n, dtype=bool), math.inf, gaps), (-2, -1), initial=math.inf)
+    gaps = jnp.abs(eigenvalues[..., :, None] - eigenvalues[..., None, :])
+    least = jnp.min(jnp.where(jnp.eye(n, dtype=bool), math.inf, gaps), (-2, -1), initial=math.inf)
     eps = float(dtypes.finfo(t.dtype).eps)
-    least = fnp.where(least == 0, eps, least)
-    spread = fnp.linalg.norm(matrix.triu(t, 1), 1, (-2, -1)) if n else fnp.zeros_like(least)
-    error = fnp.minimum(1.0, fnp.maximum(eps, eps / least * spread))
-    return out, fnp.where(fnp.all(fnp.isfinite(out), (-2, -1)), error, math.inf)
+    least = jnp.where(least == 0, eps, least)
+    spread = jnp.linalg.norm(matrix.triu(t, 1), 1, (-2, -1)) if n else jnp.zeros_like(least)
+    error = jnp.minimum(1.0, jnp.maximum(eps, eps / least * spread))
+    return out, jnp.where(jnp.all(jnp.isfinite(out), (-2, -1)), error, math.inf)
 
 
 def _split(a: Any) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -75,7 +75,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
                 lax.dynamic_index_in_dim(x, m, axis, keepdims=False))
 
     def with_rows(x: Any, m: Any, one: Any, two: Any) -> Any:
-        return lax.dynamic_update_slice_in_dim(x, fnp.stack([one, two], -2), m - 1, axis)
+        return lax.dynamic_update_slice_in_dim(x, jnp.stack([one, two], -2), m - 1, axis)
 
     def step(i: Any, state: Any) -> Any:
         t, z = state  # z transposed: what its columns undergo, rows of this do
@@ -85,21 +85,21 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
         c, d = (lax.dynamic_index_in_dim(lower, m - q, axis) for q in (1, 0))
         none = c == 0
         mean, half = 0.5 * (a + d), 0.5 * (a - d)
-        root = fnp.sqrt(half * half + b * c)
+        root = jnp.sqrt(half * half + b * c)
         # (mu, c) is what the rotation turns into its first axis, mu = eigenvalue - d
-        mu = fnp.where(fnp.abs(mean + root - d) > fnp.abs(mean - root - d), mean + root - d,
+        mu = jnp.where(jnp.abs(mean + root - d) > jnp.abs(mean - root - d), mean + root - d,
                        mean - root - d)
-        size = fnp.sqrt(matrix.real_part(mu * fnp.conj(mu) + c * fnp.conj(c)))
-        safe = fnp.where(none, 1, size)
-        co = fnp.where(none, 1, mu / safe)
-        si = fnp.where(none, 0, c / safe)
-        t = with_rows(t, m, fnp.conj(co) * upper + fnp.conj(si) * lower,
+        size = jnp.sqrt(matrix.real_part(mu * jnp.conj(mu) + c * jnp.conj(c)))
+        safe = jnp.where(none, 1, size)
+        co = jnp.where(none, 1, mu / safe)
+        si = jnp.where(none, 0, c / safe)
+        t = with_rows(t, m, jnp.conj(co) * upper + jnp.conj(si) * lower,
                       co * lower - si * upper)
         t = matrix.swap_last(t)
         for k, x in enumerate((t, z)):
             one, two = rows_of(x, m)
             turned = with_rows(x, m, co * one + si * two,
-                               fnp.conj(co) * two - fnp.conj(si) * one)
+                               jnp.conj(co) * two - jnp.conj(si) * one)
             t, z = (turned, z) if k == 0 else (t, turned)
         return matrix.swap_last(t), z
 
@@ -129,7 +129,7 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
     inner = lax.linalg.householder_product(matrix.columns(matrix.rows(packed, 1, n), 0, n - 1),
                                            taus)
     pad = [(0, 0)] * (x.ndim - 2)
-    q = fnp.pad(inner, [*pad, (1, 0), (1, 0)])
+    q = jnp.pad(inner, [*pad, (1, 0), (1, 0)])
     corner = np.zeros((n, n), bool)
     corner[0, 0] = True
-    return h, fnp.where(corner, 1, q)
+    return h, jnp.where(corner, 1, q)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -22,18 +22,18 @@ def block_diag(*arrs: ArrayLike) -> Array:
     >>> ft.scipy.linalg.block_diag(ft.numpy.ones((1, 1)), ft.numpy.ones((1, 2))).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]
     """
-    blocks = [fnp.atleast_2d(a) for a in arrs] or [fnp.zeros((1, 0))]
+    blocks = [jnp.atleast_2d(a) for a in arrs] or [jnp.zeros((1, 0))]
     if any(b.ndim != 2 for b in blocks):
         raise ShapeError("functrans.scipy.linalg.block_diag takes matrices, and got shapes "
                          + ", ".join(str(b.shape) for b in blocks) + ".", where=user_source())
-    dtype = fnp.result_type(*blocks)
+    dtype = jnp.result_type(*blocks)
     width = sum(b.shape[1] for b in blocks)
     rows, start = [], 0
     for b in blocks:
         stop = start + b.shape[1]
-        rows.append(fnp.pad(b.astype(dtype), ((0, 0), (start, width - stop))))
+        rows.append(jnp.pad(b.astype(dtype), ((0, 0), (start, width - stop))))
         start = stop
-    return fnp.concatenate(rows, 0)
+    return jnp.concatenate(rows, 0)
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -45,20 +45,20 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     >>> ft.scipy.linalg.toeplitz(ft.numpy.array([1, 2])).tolist()
     [[1, 2], [2, 1]]
     """
-    column = fnp.atleast_1d(c)
-    row = fnp.conj(column) if r is None else fnp.atleast_1d(r)
+    column = jnp.atleast_1d(c)
+    row = jnp.conj(column) if r is None else jnp.atleast_1d(r)
     m, n = column.shape[-1], row.shape[-1]
-    stack = fnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
-    column = fnp.broadcast_to(column, (*stack, m))
-    row = fnp.broadcast_to(row, (*stack, n))
-    line = fnp.concatenate([fnp.flip(column, -1), row[..., 1:]], -1)
-    place = fnp.arange(n)[None, :] - fnp.arange(m)[:, None] + (m - 1)
+    stack = jnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column = jnp.broadcast_to(column, (*stack, m))
+    row = jnp.broadcast_to(row, (*stack, n))
+    line = jnp.concatenate([jnp.flip(column, -1), row[..., 1:]], -1)
+    place = jnp.arange(n)[None, :] - jnp.arange(m)[:, None] + (m - 1)
     return line[..., place]
 
 
 def _vector(name: str, x: ArrayLike) -> Array:
     """x with its last axis as vectors."""
-    out = fnp.atleast_1d(x)
+    out = jnp.atleast_1d(x)
     if 0 in out.shape[-1:]:
         raise ShapeError(f"functrans.scipy.linalg.{name}: a vector of shape {out.shape} is empty.",
                          where=user_source())
@@ -73,7 +73,7 @@ def _size(name: str, n: int, least: int = 0) -> int:
 
 
 def _floats(x: Any) -> Array:
-    return fnp.asarray(x, dtypes.default_float())
+    return jnp.asarray(x, dtypes.default_float())
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -85,13 +85,13 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     >>> ft.scipy.linalg.hankel(ft.numpy.array([1, 2, 3])).tolist()
     [[1, 2, 3], [2, 3, 0], [3, 0, 0]]
     """
-    column = fnp.atleast_1d(c)
-    row = fnp.zeros_like(column) if r is None else fnp.atleast_1d(r)
+    column = jnp.atleast_1d(c)
+    row = jnp.zeros_like(column) if r is None else jnp.atleast_1d(r)
     column, row = promote_dtypes("linalg.hankel", column, row)
     m, n = column.shape[-1], row.shape[-1]
-    stack = fnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
-    line = fnp.concatenate([fnp.broadcast_to(column, (*stack, m)),
-                            fnp.broadcast_to(row, (*stack, n))[..., 1:]], -1)
+    stack = jnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    line = jnp.concatenate([jnp.broadcast_to(column, (*stack, m)),
+                            jnp.broadcast_to(row, (*stack, n))[..., 1:]], -1)
     return line[..., np.arange(m)[:, None] + np.arange(n)[None, :]]
 
 
@@ -116,14 +116,14 @@ def companion(a: ArrayLike) -> Array:
     >>> ft.scipy.linalg.companion(ft.numpy.array([1.0, -3.0, 2.0])).tolist()
     [[3.0, -2.0], [1.0, 0.0]]
     """
-    (x,) = promote_dtypes_inexact("linalg.companion", fnp.atleast_1d(a))
+    (x,) = promote_dtypes_inexact("linalg.companion", jnp.atleast_1d(a))
     n = x.shape[-1]
     if n < 2:
         raise ShapeError(f"functrans.scipy.linalg.companion: a polynomial of shape {x.shape}.",
                          where=user_source(), why="it has at least two coefficients.")
     first = -x[..., 1:] / x[..., :1]
-    rest = fnp.broadcast_to(fnp.eye(n - 2, n - 1, dtype=x.dtype), (*x.shape[:-1], n - 2, n - 1))
-    return fnp.concatenate([first[..., None, :], rest], -2)
+    rest = jnp.broadcast_to(jnp.eye(n - 2, n - 1, dtype=x.dtype), (*x.shape[:-1], n - 2, n - 1))
+    return jnp.concatenate([first[..., None, :], rest], -2)
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
@@ -144,7 +144,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     m = x.shape[-1]
     place = np.arange(m + n - 1)[:, None] - np.arange(n)[None, :]
     inside = (place >= 0) & (place < m)
-    full = fnp.where(inside, x[..., np.clip(place, 0, m - 1)], 0)
+    full = jnp.where(inside, x[..., np.clip(place, 0, m - 1)], 0)
     if mode == "full":
         return full
     rows = max(m, n) if mode == "same" else abs(m - n) + 1
@@ -168,7 +168,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     numbers = np.arange(n)
     out = np.exp(-2j * np.pi * (np.outer(numbers, numbers) % max(n, 1)) / max(n, 1))
     out = out / {None: 1, "n": max(n, 1), "sqrtn": math.sqrt(max(n, 1))}[scale]
-    return fnp.asarray(out, dtypes.complex_dtype(dtypes.default_float()) if dtype is None
+    return jnp.asarray(out, dtypes.complex_dtype(dtypes.default_float()) if dtype is None
                        else dtype)
 
 
@@ -179,8 +179,8 @@ def fiedler(a: ArrayLike) -> Array:
     >>> ft.scipy.linalg.fiedler(ft.numpy.array([1, 4])).tolist()
     [[0, 3], [3, 0]]
     """
-    x = fnp.atleast_1d(a)
-    return fnp.abs(x[..., :, None] - x[..., None, :])
+    x = jnp.atleast_1d(a)
+    return jnp.abs(x[..., :, None] - x[..., None, :])
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
@@ -193,10 +193,10 @@ def fiedler_companion(a: ArrayLike) -> Array:
     >>> ft.scipy.linalg.fiedler_companion(ft.numpy.array([1.0, -3.0, 2.0])).tolist()
     [[3.0, -2.0], [1.0, 0.0]]
     """
-    (x,) = promote_dtypes_inexact("linalg.fiedler_companion", fnp.atleast_1d(a))
+    (x,) = promote_dtypes_inexact("linalg.fiedler_companion", jnp.atleast_1d(a))
     lead, n = x.shape[:-1], x.shape[-1] - 1
     if n < 1:
-        return fnp.zeros((*lead, 0, 0), x.dtype)
+        return jnp.zeros((*lead, 0, 0), x.dtype)
     x = x / x[..., :1]
     if n == 1:
         return -x[..., 1:, None]
@@ -214,7 +214,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
         number[i, i - 1] = i + 1
         if i + 1 < n:
             ones[i + 1, i - 1] = 1
-    return fnp.where(number > 0, -x[..., number], fnp.asarray(ones, x.dtype))
+    return jnp.where(number > 0, -x[..., number], jnp.asarray(ones, x.dtype))
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
@@ -233,7 +233,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     out = np.ones((1, 1), int)
     while len(out) < n:
         out = np.block([[out, out], [out, -out]])
-    return fnp.asarray(out, dtypes.default_int() if dtype is int else dtype)
+    return jnp.asarray(out, dtypes.default_int() if dtype is int else dtype)
 
 
 def helmert(n: int, full: bool = False) -> Array:
@@ -284,7 +284,7 @@ def invhilbert(n: int, exact: bool = False) -> Array:
 
     out = [[element(i, j) for j in range(n)] for i in range(n)]
     if exact:
-        return fnp.asarray(np.array(out, np.int64).reshape(n, n))
+        return jnp.asarray(np.array(out, np.int64).reshape(n, n))
     return _floats(np.array([[float(x) for x in row] for row in out]).reshape(n, n))
 
 
@@ -333,15 +333,15 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     >>> ft.scipy.linalg.leslie(ft.numpy.array([1.0, 2.0]), ft.numpy.array([0.5])).tolist()
     [[1.0, 2.0], [0.5, 0.0]]
     """
-    f, s = promote_dtypes("linalg.leslie", fnp.atleast_1d(f), fnp.atleast_1d(s))
+    f, s = promote_dtypes("linalg.leslie", jnp.atleast_1d(f), jnp.atleast_1d(s))
     n = f.shape[-1]
     if n < 2 or s.shape[-1] != n - 1:
         raise ShapeError(f"functrans.scipy.linalg.leslie: f has shape {f.shape}, s {s.shape}.",
                          where=user_source(), why="they are (..., n) and (..., n - 1), n >= 2.")
-    lead = fnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
-    f, s = fnp.broadcast_to(f, (*lead, n)), fnp.broadcast_to(s, (*lead, n - 1))
-    below = fnp.where(np.eye(n - 1, n, dtype=bool), s[..., :, None], 0)
-    return fnp.concatenate([f[..., None, :], below], -2)
+    lead = jnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    f, s = jnp.broadcast_to(f, (*lead, n)), jnp.broadcast_to(s, (*lead, n - 1))
+    below = jnp.where(np.eye(n - 1, n, dtype=bool), s[..., :, None], 0)
+    return jnp.concatenate([f[..., None, :], below], -2)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
@@ -351,7 +351,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     >>> ft.scipy.linalg.tri(2).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    return fnp.tri(N, M, k, dtype)
+    return jnp.tri(N, M, k, dtype)
 
 
 def khatri_rao(a: ArrayLike, b: ArrayLike) -> Array:
@@ -369,4 +369,4 @@ def khatri_rao(a: ArrayLike, b: ArrayLike) -> Array:
         raise ShapeError(f"functrans.scipy.linalg.khatri_rao: a has shape {x.shape}, b {y.shape}.",
                          where=user_source(), why="they are matrices of equally many columns.")
     out = x[..., :, None, :] * y[..., None, :, :]
-    return fnp.reshape(out, (*out.shape[:-3], out.shape[-3] * out.shape[-2], out.shape[-1]))
+    return jnp.reshape(out, (*out.shape[:-3], out.shape[-3] * out.shape[-2], out.shape[-1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -79,9 +79,9 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
     a = matrices("solve_triangular", a, True)
     vector = b.ndim == 1
     b = lax.expand_dims(b, (1,)) if vector else b
-    lead = fnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a = fnp.broadcast_to(a, (*lead, *a.shape[-2:]))
-    b = fnp.broadcast_to(b, (*lead, *b.shape[-2:]))
+    lead = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = jnp.broadcast_to(a, (*lead, *a.shape[-2:]))
+    b = jnp.broadcast_to(b, (*lead, *b.shape[-2:]))
     x = triangular_solve(a, b, left_side=True, lower=lower, transpose_a=trans not in (0, "N"),
                          conjugate_a=trans in (2, "C"), unit_diagonal=unit_diagonal)
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
@@ -164,7 +164,7 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int =
         flags = {"left_side": True, "transpose_a": True, "conjugate_a": trans == 2}
         x = triangular_solve(factors, x, **flags)
         x = triangular_solve(factors, x, lower=True, unit_diagonal=True, **flags)
-        x = matrix.take_rows(x, fnp.argsort(order))
+        x = matrix.take_rows(x, jnp.argsort(order))
     return lax.squeeze(x, (x.ndim - 1,)) if b.ndim == 1 else x
 
 
@@ -187,7 +187,7 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_f
     permutation = matrix.swap_last(matrix.take_rows(
         matrix.eye((*x.shape[:-2], m, m), dtypes.real_dtype(x.dtype)), order))
     if permute_l:
-        return fnp.matmul(lax.convert_element_type(permutation, low.dtype), low), up
+        return jnp.matmul(lax.convert_element_type(permutation, low.dtype), low), up
     return permutation, low, up
 
 
@@ -226,7 +226,7 @@ def matmul_toeplitz(c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLi
     """
     c, r = _pair(c_or_cr)
     c, r, x = promote_dtypes_inexact("linalg.matmul_toeplitz", c,
-                                     fnp.conj(fnp.asarray(c)) if r is None else r, x)
+                                     jnp.conj(jnp.asarray(c)) if r is None else r, x)
     vector = x.ndim == 1
     x = lax.expand_dims(x, (1,)) if vector else x
     m, n = c.shape[-1], r.shape[-1]
@@ -234,9 +234,9 @@ def matmul_toeplitz(c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLi
         raise ShapeError(f"functrans.scipy.linalg.matmul_toeplitz: x of shape {x.shape} does not "
                          f"fit a matrix of {n} columns.", where=user_source())
     size = m + n - 1
-    line = fnp.concatenate([c, fnp.flip(r[..., 1:], -1)], -1)
-    product = fnp.fft.fft(line)[..., None] * fnp.fft.fft(x, size, axis=-2)
-    out = fnp.fft.ifft(product, axis=-2)[..., :m, :]
+    line = jnp.concatenate([c, jnp.flip(r[..., 1:], -1)], -1)
+    product = jnp.fft.fft(line)[..., None] * jnp.fft.fft(x, size, axis=-2)
+    out = jnp.fft.ifft(product, axis=-2)[..., :m, :]
     out = out if dtypes.kind(x.dtype) == "c" else out.real
     return lax.squeeze(out, (out.ndim - 1,)) if vector else out
 
@@ -258,22 +258,22 @@ def solve_circulant(c: ArrayLike, b: ArrayLike, singular: str = "raise", tol: fl
     if singular not in ("raise", "lstsq"):
         raise ArgumentError(f"functrans.scipy.linalg.solve_circulant: singular={singular!r}.",
                             where=user_source(), fix="singular='raise' or 'lstsq'")
-    c, b = promote_dtypes_inexact("linalg.solve_circulant", fnp.atleast_1d(c), fnp.atleast_1d(b))
-    c, b = fnp.moveaxis(c, caxis, -1), fnp.moveaxis(b, baxis, -1)
+    c, b = promote_dtypes_inexact("linalg.solve_circulant", jnp.atleast_1d(c), jnp.atleast_1d(b))
+    c, b = jnp.moveaxis(c, caxis, -1), jnp.moveaxis(b, baxis, -1)
     if c.shape[-1] != b.shape[-1]:
         raise ShapeError(f"functrans.scipy.linalg.solve_circulant: c of {c.shape[-1]} and b of "
                          f"{b.shape[-1]} elements.", where=user_source())
-    frequencies, right = fnp.fft.fft(c), fnp.fft.fft(b)
-    sizes = fnp.abs(frequencies)
+    frequencies, right = jnp.fft.fft(c), jnp.fft.fft(b)
+    sizes = jnp.abs(frequencies)
     if singular == "lstsq":
         eps = float(dtypes.finfo(sizes.dtype).eps)
-        limit = fnp.max(sizes, -1, keepdims=True) * sizes.shape[-1] * eps if tol is None else tol
+        limit = jnp.max(sizes, -1, keepdims=True) * sizes.shape[-1] * eps if tol is None else tol
         zero = sizes <= limit
-        quotient = fnp.where(zero, 0, right / fnp.where(zero, 1, frequencies))
+        quotient = jnp.where(zero, 0, right / jnp.where(zero, 1, frequencies))
     else:
         quotient = right / frequencies
-    x = fnp.fft.ifft(quotient)
-    return fnp.moveaxis(x if dtypes.kind(b.dtype) == "c" else x.real, -1, outaxis)
+    x = jnp.fft.ifft(quotient)
+    return jnp.moveaxis(x if dtypes.kind(b.dtype) == "c" else x.real, -1, outaxis)
 
 
 # Least squares -------------------------------------------------------------------------------
@@ -307,20 +307,20 @@ def pinv(a: ArrayLike, *, atol: float | None = None, rtol: float | None = None,
     [[0.5, 0.0]]
     """
     x = matrices("pinv", a)
-    s = lax.stop_gradient(fnp.linalg.svdvals(x))
+    s = lax.stop_gradient(jnp.linalg.svdvals(x))
     share = _share(s, max(x.shape[-2:]), atol, rtol)
     out = _pinv(x, share)
     if not return_rank:
         return out
-    return out, fnp.sum(s > share[..., None] * fnp.max(s, -1, keepdims=True, initial=0), -1)
+    return out, jnp.sum(s > share[..., None] * jnp.max(s, -1, keepdims=True, initial=0), -1)
 
 
 def _share(s: Array, size: int, atol: float | None, rtol: float | None) -> Array:
     """What counts as zero, relative to the largest value."""
     eps = float(dtypes.finfo(s.dtype).eps)
     relative = (size * eps if atol is None else 0.0) if rtol is None else rtol
-    largest = fnp.max(s, -1, initial=0)
-    return relative + (atol or 0.0) / fnp.where(largest == 0, 1, largest)
+    largest = jnp.max(s, -1, initial=0)
+    return relative + (atol or 0.0) / jnp.where(largest == 0, 1, largest)
 
 
 def pinvh(a: ArrayLike, atol: float | None = None, rtol: float | None = None, lower: bool = True,

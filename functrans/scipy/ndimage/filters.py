@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
@@ -36,7 +36,7 @@ def padded(name: str, x: Array, axis: int, before: int, after: int, mode: str, c
     one_of(f"ndimage.{name}", "mode", mode, tuple(MODES))
     width = [(before, after) if a == axis else (0, 0) for a in range(x.ndim)]
     options = {"constant_values": cval} if MODES[mode] == "constant" else {}
-    return fnp.pad(x, width, mode=MODES[mode], **options)
+    return jnp.pad(x, width, mode=MODES[mode], **options)
 
 
 def around(name: str, size: int, origin: int) -> tuple[int, int]:
@@ -63,10 +63,10 @@ def correlate1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: No
                          where=user_source(), why="it is a vector.")
     axis = axis_index(axis, x.ndim, "correlate1d")
     before, after = around("correlate1d", w.shape[0], origin)
-    lines = fnp.moveaxis(padded("correlate1d", x, axis, before, after, mode, cval), axis, -1)
+    lines = jnp.moveaxis(padded("correlate1d", x, axis, before, after, mode, cval), axis, -1)
     flat = lines.reshape(-1, 1, lines.shape[-1])
     out = lax.conv_general_dilated(flat, w[None, None], (1,), [(0, 0)], precision="highest")
-    return fnp.moveaxis(out.reshape(*lines.shape[:-1], out.shape[-1]), -1, axis)
+    return jnp.moveaxis(out.reshape(*lines.shape[:-1], out.shape[-1]), -1, axis)
 
 
 def convolve1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: None = None,
@@ -78,7 +78,7 @@ def convolve1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: Non
     [1.0, 1.0, 2.0]
     """
     (w,) = inexact(weights)
-    return correlate1d(input, fnp.flip(_like(input, weights, w)), axis, output, mode, cval,
+    return correlate1d(input, jnp.flip(_like(input, weights, w)), axis, output, mode, cval,
                        _turned(w.shape[-1] if w.ndim else 1, origin))
 
 
@@ -125,7 +125,7 @@ def convolve(input: ArrayLike, weights: ArrayLike, output: None = None, mode: st
     _, w = inexact(input, weights)
     origins = per_axis("ndimage.convolve", "origin", origin, range(w.ndim))
     turned = [_turned(n, o) for n, o in zip(w.shape, origins)]
-    return correlate(input, fnp.flip(w), output, mode, cval, turned)
+    return correlate(input, jnp.flip(w), output, mode, cval, turned)
 
 
 def gaussian_filter1d(input: ArrayLike, sigma: ArrayLike, axis: int = -1, order: int = 0,
@@ -143,7 +143,7 @@ def gaussian_filter1d(input: ArrayLike, sigma: ArrayLike, axis: int = -1, order:
     (x,) = inexact(input)
     if radius is None:
         radius = int(truncate * _known_sigma(sigma) + 0.5)
-    weights = fnp.asarray(_gaussian(sigma, order, radius)).astype(x.real.dtype)
+    weights = jnp.asarray(_gaussian(sigma, order, radius)).astype(x.real.dtype)
     return correlate1d(x, weights[::-1], axis, output, mode, cval, 0)
 
 
@@ -161,7 +161,7 @@ def _gaussian(sigma: Any, order: int, radius: int) -> Any:
     if order < 0:
         raise ArgumentError(f"functrans.scipy.ndimage.gaussian_filter: order is {order}.",
                             where=user_source(), why="it is 0 or more.")
-    xp: Any = fnp if isinstance(sigma, ARRAYS) else np
+    xp: Any = jnp if isinstance(sigma, ARRAYS) else np
     x = np.arange(-radius, radius + 1, dtype=np.float64)
     square = sigma * sigma
     phi = xp.exp(-0.5 / square * x**2)
@@ -207,7 +207,7 @@ def uniform_filter1d(input: ArrayLike, size: int, axis: int = -1, output: None =
     (x,) = inexact(input)
     count = known_size("ndimage.uniform_filter1d", "size", size)
     weights = np.full(count, 1 / count)
-    return correlate1d(x, fnp.asarray(weights).astype(x.real.dtype), axis, output, mode, cval,
+    return correlate1d(x, jnp.asarray(weights).astype(x.real.dtype), axis, output, mode, cval,
                        origin)
 
 
@@ -280,7 +280,7 @@ def generic_laplace(input: ArrayLike, derivative2: Callable[..., ArrayLike], out
     modes = per_axis("ndimage.generic_laplace", "mode", mode, over)
     total = None
     for a, m in zip(over, modes):
-        part = fnp.asarray(derivative2(x, a, None, m, cval, *extra_arguments,
+        part = jnp.asarray(derivative2(x, a, None, m, cval, *extra_arguments,
                                        **dict(extra_keywords or {})))
         total = part if total is None else total + part
     return x if total is None else total
@@ -333,13 +333,13 @@ def gaussian_gradient_magnitude(input: ArrayLike, sigma: Any, output: None = Non
     (x,) = inexact(input)
     over = axis_tuple(axes, x.ndim, "gaussian_gradient_magnitude")
     sigmas = per_axis("ndimage.gaussian_gradient_magnitude", "sigma", sigma, over)
-    square = fnp.zeros_like(x)
+    square = jnp.zeros_like(x)
     for axis in over:
         orders = [1 if a == axis else 0 for a in over]
         square = square + gaussian_filter(x, sigmas, orders, output, mode, cval, axes=over,
                                           **kwargs) ** 2
     # the root has no derivative at 0, where that of the norm is taken as 0
-    return fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), 0)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
 
 
 def _no_output(name: str, output: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -40,7 +40,7 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike] | ArrayLi
     """
     one_of("ndimage.map_coordinates", "order", order, _ORDERS)
     one_of("ndimage.map_coordinates", "mode", mode, MODES)
-    x = fnp.asarray(input)
+    x = jnp.asarray(input)
     places = _places("map_coordinates", x, coordinates)
     integers = kind(x.dtype) in "iub"
     (values,) = inexact(x)
@@ -56,12 +56,12 @@ def _places(name: str, x: Array, coordinates: Any) -> list[Array]:
                          f"coordinates for an input of shape {x.shape}.", where=user_source(),
                          why="each axis has one.")
     found = inexact(*coordinates)
-    return fnp.broadcast_arrays(*found)
+    return jnp.broadcast_arrays(*found)
 
 
 def _half_away(x: Array) -> Array:
     """The nearest integer, of two the one farther from 0."""
-    return fnp.sign(x) * fnp.floor(fnp.abs(x) + 0.5) if kind(x.dtype) != "c" else fnp.round(x)
+    return jnp.sign(x) * jnp.floor(jnp.abs(x) + 0.5) if kind(x.dtype) != "c" else jnp.round(x)
 
 
 def _resampled(name: str, x: Array, places: Sequence[Array], order: int, mode: str, cval: Any,
@@ -72,7 +72,7 @@ def _resampled(name: str, x: Array, places: Sequence[Array], order: int, mode: s
 
 
 def _grid(shape: Sequence[int], dtype: Any) -> list[Array]:
-    return [fnp.arange(n, dtype=dtype).reshape([-1 if a == i else 1 for a in range(len(shape))])
+    return [jnp.arange(n, dtype=dtype).reshape([-1 if a == i else 1 for a in range(len(shape))])
             for i, n in enumerate(shape)]
 
 
@@ -98,7 +98,7 @@ def affine_transform(input: ArrayLike, matrix: ArrayLike, offset: ArrayLike = 0.
     if m.shape not in ((n,), (n, n)):
         raise ShapeError(f"functrans.scipy.ndimage.affine_transform: matrix has shape {m.shape}, "
                          f"the input {x.shape}.", where=user_source())
-    m, move = m.real, fnp.broadcast_to(move.real, (n,))
+    m, move = m.real, jnp.broadcast_to(move.real, (n,))
     shape = x.shape if output_shape is None else tuple(output_shape)
     grid = _grid(shape, m.dtype)
     if m.ndim == 1:
@@ -106,7 +106,7 @@ def affine_transform(input: ArrayLike, matrix: ArrayLike, offset: ArrayLike = 0.
     else:
         places = [sum((m[i, j] * grid[j] for j in range(1, n)), m[i, 0] * grid[0]) + move[i]
                   for i in range(n)]
-    places = [fnp.broadcast_to(p, shape) for p in places]
+    places = [jnp.broadcast_to(p, shape) for p in places]
     return _resampled("affine_transform", x, places, order, mode, cval, prefilter)
 
 
@@ -120,9 +120,9 @@ def shift(input: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], output: None
     [0.0, 1.0, 2.0]
     """
     one_of("ndimage.shift", "output", output, (None,))
-    x = fnp.asarray(input)
-    moves = shift if isinstance(shift, (list, tuple)) else [shift] if fnp.ndim(shift) == 0 \
-        else list(fnp.asarray(shift))
+    x = jnp.asarray(input)
+    moves = shift if isinstance(shift, (list, tuple)) else [shift] if jnp.ndim(shift) == 0 \
+        else list(jnp.asarray(shift))
     if len(moves) == 1:
         moves = list(moves) * x.ndim
     if len(moves) != x.ndim:
@@ -130,7 +130,7 @@ def shift(input: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], output: None
                          f"input of shape {x.shape}.", where=user_source())
     x, *moved = inexact(x, *moves)
     grid = _grid(x.shape, x.real.dtype)
-    places = [fnp.broadcast_to(g - m.real, x.shape) for g, m in zip(grid, moved)]
+    places = [jnp.broadcast_to(g - m.real, x.shape) for g, m in zip(grid, moved)]
     return _resampled("shift", x, places, order, mode, cval, prefilter)
 
 
@@ -148,7 +148,7 @@ def zoom(input: ArrayLike, zoom: float | Sequence[float], output: None = None, o
     one_of("ndimage.zoom", "output", output, (None,))
     (x,) = inexact(input)
     if isinstance(zoom, ARRAYS):
-        zoom = [float(z) for z in fnp.atleast_1d(zoom)]
+        zoom = [float(z) for z in jnp.atleast_1d(zoom)]
     factors = per_axis("ndimage.zoom", "zoom", zoom, range(x.ndim))
     shape = tuple(round(n * float(z)) for n, z in zip(x.shape, factors))
     if any(n < 1 for n in shape):
@@ -160,8 +160,8 @@ def zoom(input: ArrayLike, zoom: float | Sequence[float], output: None = None, o
             at = (g + 0.5) * (n / wanted) - 0.5
         else:
             at = g * ((n - 1) / (wanted - 1) if wanted > 1 else 1.0)
-            at = fnp.minimum(at, n - 1)  # roundoff is not beyond the edge
-        places.append(fnp.broadcast_to(at, shape))
+            at = jnp.minimum(at, n - 1)  # roundoff is not beyond the edge
+        places.append(jnp.broadcast_to(at, shape))
     return _resampled("zoom", x, places, order, mode, cval, prefilter)
 
 
@@ -188,11 +188,11 @@ def rotate(input: ArrayLike, angle: ArrayLike, axes: tuple[int, int] = (1, 0),
     c: Any
     s: Any
     if isinstance(angle, ARRAYS) and not reshape:
-        turn = fnp.asarray(angle) * (math.pi / 180)
-        c, s = fnp.cos(turn).astype(dtype), fnp.sin(turn).astype(dtype)
+        turn = jnp.asarray(angle) * (math.pi / 180)
+        c, s = jnp.cos(turn).astype(dtype), jnp.sin(turn).astype(dtype)
     else:
         try:
-            degrees = float(fnp.asarray(angle)) if isinstance(angle, ARRAYS) else float(
+            degrees = float(jnp.asarray(angle)) if isinstance(angle, ARRAYS) else float(
                 np.asarray(angle))
         except TypeError:
             raise ArgumentError("functrans.scipy.ndimage.rotate: the angle is traced.",
@@ -209,8 +209,8 @@ def rotate(input: ArrayLike, angle: ArrayLike, axes: tuple[int, int] = (1, 0),
         corners = np.array([[c, s], [-s, c]]) @ np.array(
             [[0, 0, sizes[0], sizes[0]], [0, sizes[1], 0, sizes[1]]])
         shape = [int(n) for n in np.ptp(corners, axis=1) + 0.5]
-    moved = fnp.moveaxis(x, plane, (0, 1))
+    moved = jnp.moveaxis(x, plane, (0, 1))
     i, j = (g - (n - 1) / 2 for g, n in zip(_grid(shape, dtype), shape))
     places = [c * i + s * j + (sizes[0] - 1) / 2, -s * i + c * j + (sizes[1] - 1) / 2]
     out = _resampled("rotate", moved, places, order, mode, cval, prefilter)
-    return fnp.moveaxis(out, (0, 1), plane)
+    return jnp.moveaxis(out, (0, 1), plane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact
@@ -22,9 +22,9 @@ def center_of_mass(input: ArrayLike, labels: None = None, index: None = None) ->
         raise ArgumentError("functrans.scipy.ndimage.center_of_mass does not take labels.",
                             where=user_source(), fix="center_of_mass(x * (labels == i))")
     (x,) = inexact(input)
-    total = fnp.sum(x)
+    total = jnp.sum(x)
     found = []
     for a, n in enumerate(x.shape):
         others = tuple(i for i in range(x.ndim) if i != a)
-        found.append(fnp.vdot(fnp.arange(n, dtype=x.dtype), fnp.sum(x, axis=others)) / total)
+        found.append(jnp.vdot(jnp.arange(n, dtype=x.dtype), jnp.sum(x, axis=others)) / total)
     return tuple(found)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index
@@ -18,7 +18,7 @@ from functrans.typing import Array, ArrayLike
 def _around(name: str, input: ArrayLike, size: Any, footprint: Any, mode: Modes, cval: Any,
             origin: Sizes) -> Array:
     """The elements of all neighbourhoods, along a new first axis."""
-    x = fnp.asarray(input)
+    x = jnp.asarray(input)
     if footprint is None and size is None:
         raise ArgumentError(f"functrans.scipy.ndimage.{name} needs size or footprint.",
                             where=user_source(), fix="size=3")
@@ -58,7 +58,7 @@ def _ranked(name: str, found: Array, rank: int) -> Array:
     if not -count <= rank < count:
         raise ArgumentError(f"functrans.scipy.ndimage.{name}: rank is {rank}.",
                             where=user_source(), why=f"a neighbourhood has {count} elements.")
-    return fnp.sort(found, axis=0)[rank]
+    return jnp.sort(found, axis=0)[rank]
 
 
 def median_filter(input: ArrayLike, size: Any = None, footprint: Any = None, output: None = None,
@@ -100,7 +100,7 @@ def minimum_filter(input: ArrayLike, size: Any = None, footprint: Any = None, ou
     >>> ft.scipy.ndimage.minimum_filter(ft.numpy.array([3, 1, 2]), size=3).tolist()
     [1, 1, 1]
     """
-    return _extreme("minimum_filter", fnp.min, input, size, footprint, mode, cval, origin)
+    return _extreme("minimum_filter", jnp.min, input, size, footprint, mode, cval, origin)
 
 
 def maximum_filter(input: ArrayLike, size: Any = None, footprint: Any = None, output: None = None,
@@ -111,12 +111,12 @@ def maximum_filter(input: ArrayLike, size: Any = None, footprint: Any = None, ou
     >>> ft.scipy.ndimage.maximum_filter(ft.numpy.array([3, 1, 2]), size=3).tolist()
     [3, 3, 2]
     """
-    return _extreme("maximum_filter", fnp.max, input, size, footprint, mode, cval, origin)
+    return _extreme("maximum_filter", jnp.max, input, size, footprint, mode, cval, origin)
 
 
 def _extreme(name: str, reduce: Any, input: ArrayLike, size: Any, footprint: Any, mode: Modes,
              cval: Any, origin: Sizes) -> Array:
-    x = fnp.asarray(input)
+    x = jnp.asarray(input)
     if footprint is not None or size is None:
         found: Array = reduce(_around(name, x, size, footprint, mode, cval, origin), axis=0)
         return found
@@ -138,7 +138,7 @@ def minimum_filter1d(input: ArrayLike, size: int, axis: int = -1, output: None =
     >>> ft.scipy.ndimage.minimum_filter1d(ft.numpy.array([3, 1, 2]), 3).tolist()
     [1, 1, 1]
     """
-    return _along("minimum_filter1d", fnp.min, input, size, axis, mode, cval, origin)
+    return _along("minimum_filter1d", jnp.min, input, size, axis, mode, cval, origin)
 
 
 def maximum_filter1d(input: ArrayLike, size: int, axis: int = -1, output: None = None,
@@ -149,12 +149,12 @@ def maximum_filter1d(input: ArrayLike, size: int, axis: int = -1, output: None =
     >>> ft.scipy.ndimage.maximum_filter1d(ft.numpy.array([3, 1, 2]), 3).tolist()
     [3, 3, 2]
     """
-    return _along("maximum_filter1d", fnp.max, input, size, axis, mode, cval, origin)
+    return _along("maximum_filter1d", jnp.max, input, size, axis, mode, cval, origin)
 
 
 def _along(name: str, reduce: Any, input: ArrayLike, size: int, axis: int, mode: str, cval: Any,
            origin: int) -> Array:
-    x = fnp.asarray(input)
+    x = jnp.asarray(input)
     axis = axis_index(axis, x.ndim, name)
     shape = [int(size) if i == axis else 1 for i in range(x.ndim)]
     where = [origin if i == axis else 0 for i in range(x.ndim)]

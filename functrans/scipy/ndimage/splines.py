@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.numpy.common import axis_index, converted
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.ndimage.filters import padded
@@ -49,14 +49,14 @@ def spline_filter1d(input: ArrayLike, order: int = 3, axis: int = -1, output: No
     n = x.shape[axis]
     if order < 2 or n == 1:
         return x
-    x = fnp.moveaxis(x, axis, 0)
+    x = jnp.moveaxis(x, axis, 0)
     poles = _POLES[order]
     x = x * math.prod((1 - z) * (1 - 1 / z) for z in poles)
     edge = {"reflect": "reflect", "nearest": "reflect", "grid-mirror": "reflect",
             "grid-wrap": "wrap"}.get(mode, "mirror")
     for z in poles:
         x = _recursive(x, z, edge)
-    return fnp.moveaxis(x, 0, axis)
+    return jnp.moveaxis(x, 0, axis)
 
 
 def _recursive(x: Array, z: float, edge: str) -> Array:
@@ -72,21 +72,21 @@ def _recursive(x: Array, z: float, edge: str) -> Array:
         weights[0] += 1
     else:
         weights = z ** ((-k) % n) / (1 - z**n)
-    first = fnp.tensordot(fnp.asarray(weights).astype(x.real.dtype), x, 1, precision="highest")
+    first = jnp.tensordot(jnp.asarray(weights).astype(x.real.dtype), x, 1, precision="highest")
 
     def forth(state: Array, value: Array) -> tuple[Array, Array]:
         out = value + z * state
         return out, out
 
     _, rest = lax.scan(forth, first, x[1:])
-    causal = fnp.concatenate([first[None], rest])
+    causal = jnp.concatenate([first[None], rest])
     if edge == "mirror":
         last = z / (z * z - 1) * (causal[-1] + z * causal[-2])
     elif edge == "reflect":
         last = z / (z - 1) * causal[-1]
     else:
         weights = z ** ((k + 1) % n) * z / (z**n - 1)
-        last = fnp.tensordot(fnp.asarray(weights).astype(x.real.dtype), causal, 1,
+        last = jnp.tensordot(jnp.asarray(weights).astype(x.real.dtype), causal, 1,
                              precision="highest")
 
     def back(state: Array, value: Array) -> tuple[Array, Array]:
@@ -94,7 +94,7 @@ def _recursive(x: Array, z: float, edge: str) -> Array:
         return out, out
 
     _, rest = lax.scan(back, last, causal[:-1], reverse=True)
-    return fnp.concatenate([rest, last[None]])
+    return jnp.concatenate([rest, last[None]])
 
 
 def spline_filter(input: ArrayLike, order: int = 3, output: None = None, mode: str = "mirror"
@@ -113,7 +113,7 @@ def spline_filter(input: ArrayLike, order: int = 3, output: None = None, mode: s
 
 def _basis(t: Array, order: int) -> list[Array]:
     """The values of the B-splines that are not 0 at a place t from 0 to 1 in its interval."""
-    values = [fnp.ones_like(t)]
+    values = [jnp.ones_like(t)]
     for p in range(1, order + 1):
         rising = [(t + (p - j)) / p * values[j - 1] for j in range(1, p + 1)]
         falling = [(j + 1 - t) / p * values[j] for j in range(p)]
@@ -125,16 +125,16 @@ def _basis(t: Array, order: int) -> list[Array]:
 def _index(mode: str, i: Array, n: int) -> Array:
     """The element that stands at a place beyond the edges."""
     if mode in ("reflect", "grid-mirror"):
-        i = fnp.mod(i, 2 * n)
-        return fnp.minimum(i, 2 * n - 1 - i)
+        i = jnp.mod(i, 2 * n)
+        return jnp.minimum(i, 2 * n - 1 - i)
     if mode == "grid-wrap":
-        return fnp.mod(i, n)
+        return jnp.mod(i, n)
     if mode == "grid-constant":
-        return fnp.clip(i, 0, n - 1)
+        return jnp.clip(i, 0, n - 1)
     if n == 1:
-        return fnp.zeros_like(i)
-    i = fnp.mod(i, 2 * n - 2)
-    return fnp.minimum(i, 2 * n - 2 - i)
+        return jnp.zeros_like(i)
+    i = jnp.mod(i, 2 * n - 2)
+    return jnp.minimum(i, 2 * n - 2 - i)
 
 
 def values_at(x: Array, places: Sequence[Array], order: int, mode: str, cval: ArrayLike,
@@ -146,7 +146,7 @@ def values_at(x: Array, places: Sequence[Array], order: int, mode: str, cval: Ar
     rank = len(places)
     rest = (1,) * (x.ndim - rank)
     shape = places[0].shape
-    outside = fnp.zeros(shape, bool)
+    outside = jnp.zeros(shape, bool)
     at = list(places)
     pad = _PAD if prefilter and order > 1 and mode in ("nearest", "grid-constant") else 0
     if pad:
@@ -162,20 +162,20 @@ def values_at(x: Array, places: Sequence[Array], order: int, mode: str, cval: Ar
         if mode == "constant":
             outside = outside | (p < 0) | (p > n - 1)
         elif mode == "nearest":
-            p = fnp.clip(p, 0, n - 1)
+            p = jnp.clip(p, 0, n - 1)
         elif mode == "wrap" and n > 1:
-            p = fnp.where((p < 0) | (p > n - 1), fnp.mod(p, n - 1), p)
+            p = jnp.where((p < 0) | (p > n - 1), jnp.mod(p, n - 1), p)
         elif mode == "wrap":
-            p = fnp.zeros_like(p)
+            p = jnp.zeros_like(p)
         if order == 0:
-            near = fnp.floor(p + 0.5) if half is None else half(p)
-            whole, parts = near, [fnp.ones_like(p)]
+            near = jnp.floor(p + 0.5) if half is None else half(p)
+            whole, parts = near, [jnp.ones_like(p)]
         else:
-            start = fnp.floor(p if order % 2 else p + 0.5)
+            start = jnp.floor(p if order % 2 else p + 0.5)
             offset = 0.0 if order % 2 else 0.5
             whole, parts = start - order // 2, _basis(p + offset - start, order)
         # places that are no numbers are nowhere: their weights are NaN
-        whole = fnp.where(fnp.isfinite(whole), whole, 0).astype(np.int32)
+        whole = jnp.where(jnp.isfinite(whole), whole, 0).astype(np.int32)
         indices.append([whole + j for j in range(order + 1)])
         weights.append(parts)
     total = None
@@ -186,15 +186,15 @@ def values_at(x: Array, places: Sequence[Array], order: int, mode: str, cval: Ar
         where = tuple(_index(mode, indices[a][j], x.shape[a]) for a, j in enumerate(corner))
         value = x[where]
         if mode == "grid-constant":
-            inside = fnp.ones(shape, bool)
+            inside = jnp.ones(shape, bool)
             for a, j in enumerate(corner):
                 inside = inside & (indices[a][j] >= 0) & (indices[a][j] < x.shape[a])
-            value = fnp.where(inside.reshape(*shape, *rest), value,
+            value = jnp.where(inside.reshape(*shape, *rest), value,
                               converted("map_coordinates", cval, x.dtype))
         value = value * weight.reshape(*shape, *rest).astype(x.real.dtype)
         total = value if total is None else total + value
     assert total is not None
     if mode == "constant":
-        total = fnp.where(outside.reshape(*shape, *rest),
+        total = jnp.where(outside.reshape(*shape, *rest),
                           converted("map_coordinates", cval, x.dtype), total)
     return total

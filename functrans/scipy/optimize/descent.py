@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.scipy.optimize.line_search import ValueAndGrad, projected, wolfe
 from functrans.scipy.products import matmul, vdot
@@ -32,8 +32,8 @@ class Minimum(NamedTuple):
     @property
     def status(self) -> Array:
         """0 where it converged."""
-        ended = fnp.where(self.failed, NO_LOWER_POINT, MAXITER_REACHED)
-        return fnp.where(self.converged, 0, ended)
+        ended = jnp.where(self.failed, NO_LOWER_POINT, MAXITER_REACHED)
+        return jnp.where(self.converged, 0, ended)
 
 
 Direction = Callable[[Minimum], Array]
@@ -55,26 +55,26 @@ def descend(fun: ValueAndGrad, x: Array, memory: Any, direction: Direction, reme
     def improve(state: Minimum) -> Minimum:
         p = direction(state)
         slope = vdot(state.gradient, p)
-        p = fnp.where(slope < 0, p, -state.gradient)
+        p = jnp.where(slope < 0, p, -state.gradient)
         # the first step goes a distance of 1 at most; later ones have their scale
-        first = fnp.where(state.nit == 0, fnp.minimum(
-            1, 1 / fnp.maximum(fnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
+        first = jnp.where(state.nit == 0, jnp.minimum(
+            1, 1 / jnp.maximum(jnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
         if not scaled:
             guess = 2.02 * (state.value - state.previous) / vdot(state.gradient, p)
-            first = fnp.where((state.nit > 0) & (guess > 0), fnp.minimum(guess, 1), first)
+            first = jnp.where((state.nit > 0) & (guess > 0), jnp.minimum(guess, 1), first)
         step = wolfe(fun, state.x, state.value, state.gradient, p, first, c2=c2,
                      maxiter=line_search_maxiter)
         s = step.size * p
         y = step.gradient - state.gradient
-        small = fnp.abs(step.value - state.value) <= ftol * fnp.maximum(
-            1, fnp.maximum(fnp.abs(step.value), fnp.abs(state.value)))
+        small = jnp.abs(step.value - state.value) <= ftol * jnp.maximum(
+            1, jnp.maximum(jnp.abs(step.value), jnp.abs(state.value)))
         converged = is_small(step.gradient) | (small & step.found)
         return Minimum(state.x + s, step.value, step.gradient, state.nit + 1,
                        state.nfev + step.evaluations, converged, ~step.found & ~converged,
                        remember(state.memory, s, y, state), state.value)
 
-    start = Minimum(x, value, gradient, fnp.array(0), fnp.array(1), is_small(gradient),
-                    ~fnp.isfinite(value), memory, value)
+    start = Minimum(x, value, gradient, jnp.array(0), jnp.array(1), is_small(gradient),
+                    ~jnp.isfinite(value), memory, value)
     return lax.while_loop(unfinished, improve, start)
 
 
@@ -85,16 +85,16 @@ def bfgs(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int, line_search_m
 
     def remember(inverse: Array, s: Array, y: Array, state: Minimum) -> Array:
         product = vdot(y, s)
-        usable = product > float(finfo(s.dtype).eps) * fnp.linalg.norm(y) * fnp.linalg.norm(s)
-        rho = 1 / fnp.where(usable, product, 1)
-        scale = fnp.where(state.nit == 0, product / fnp.where(usable, vdot(y, y), 1), 1)
-        inverse = inverse * fnp.where(usable, scale, 1)
+        usable = product > float(finfo(s.dtype).eps) * jnp.linalg.norm(y) * jnp.linalg.norm(s)
+        rho = 1 / jnp.where(usable, product, 1)
+        scale = jnp.where(state.nit == 0, product / jnp.where(usable, vdot(y, y), 1), 1)
+        inverse = inverse * jnp.where(usable, scale, 1)
         hy = matmul(inverse, y)
-        updated = inverse - rho * (fnp.outer(s, hy) + fnp.outer(hy, s)) \
-            + rho * (1 + rho * vdot(y, hy)) * fnp.outer(s, s)
-        return fnp.where(usable, updated, inverse)
+        updated = inverse - rho * (jnp.outer(s, hy) + jnp.outer(hy, s)) \
+            + rho * (1 + rho * vdot(y, hy)) * jnp.outer(s, s)
+        return jnp.where(usable, updated, inverse)
 
-    return descend(fun, x, fnp.eye(size, dtype=x.dtype), lambda m: -matmul(m.memory, m.gradient),
+    return descend(fun, x, jnp.eye(size, dtype=x.dtype), lambda m: -matmul(m.memory, m.gradient),
                    remember, is_small, maxiter, line_search_maxiter=line_search_maxiter)
 
 
@@ -107,8 +107,8 @@ class _Pairs(NamedTuple):
 
 
 def _no_pairs(x: Array, count: int) -> _Pairs:
-    return _Pairs(fnp.zeros((count, x.size), x.dtype), fnp.zeros((count, x.size), x.dtype),
-                  fnp.zeros(count, x.dtype))
+    return _Pairs(jnp.zeros((count, x.size), x.dtype), jnp.zeros((count, x.size), x.dtype),
+                  jnp.zeros(count, x.dtype))
 
 
 def _two_loops(pairs: _Pairs, gradient: Array) -> Array:
@@ -126,17 +126,17 @@ def _two_loops(pairs: _Pairs, gradient: Array) -> Array:
     q, alphas = lax.scan(back, gradient, pairs, reverse=True, length=count)
     last_y, last_rho = pairs.y[-1], pairs.rho[-1]
     some = last_rho > 0
-    gamma = fnp.where(some, 1 / fnp.where(some, last_rho * vdot(last_y, last_y), 1), 1)
+    gamma = jnp.where(some, 1 / jnp.where(some, last_rho * vdot(last_y, last_y), 1), 1)
     return lax.scan(forth, gamma * q, (pairs, alphas))[0]
 
 
 def _with_pair(pairs: _Pairs, s: Array, y: Array) -> _Pairs:
     product = vdot(s, y)
     usable = product > float(finfo(s.dtype).eps) * vdot(y, y)
-    rho = 1 / fnp.where(usable, product, 1)
-    added = _Pairs(*(fnp.concatenate([old[1:], fnp.asarray(new)[None]]) for old, new in
+    rho = 1 / jnp.where(usable, product, 1)
+    added = _Pairs(*(jnp.concatenate([old[1:], jnp.asarray(new)[None]]) for old, new in
                      zip(pairs, (s, y, rho))))
-    return _Pairs(*(fnp.where(usable, new, old) for new, old in zip(added, pairs)))
+    return _Pairs(*(jnp.where(usable, new, old) for new, old in zip(added, pairs)))
 
 
 def lbfgs(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int, maxcor: int, ftol: float,
@@ -154,11 +154,11 @@ def lbfgs_in_bounds(fun: ValueAndGrad, x: Array, gtol: float, maxiter: int, maxc
 
     Source: Bertsekas, Projected Newton methods, SIAM J. Control Optim. 20 (1982).
     """
-    x = fnp.clip(x, lower, upper)
+    x = jnp.clip(x, lower, upper)
     value, gradient = fun(x)
 
     def is_small(x: Array, gradient: Array) -> Array:
-        return fnp.max(fnp.abs(fnp.clip(x - gradient, lower, upper) - x)) <= gtol
+        return jnp.max(jnp.abs(jnp.clip(x - gradient, lower, upper) - x)) <= gtol
 
     def unfinished(state: Minimum) -> Any:
         return ~state.converged & ~state.failed & (state.nit < maxiter)
@@ -166,22 +166,22 @@ def lbfgs_in_bounds(fun: ValueAndGrad, x: Array, gtol: float, maxiter: int, maxc
     def improve(state: Minimum) -> Minimum:
         held = ((state.x <= lower) & (state.gradient > 0)) | (
             (state.x >= upper) & (state.gradient < 0))
-        free = fnp.where(held, 0, state.gradient)
-        p = fnp.where(held, 0, -_two_loops(state.memory, free))
-        p = fnp.where(vdot(p, free) < 0, p, -free)
-        first = fnp.where(state.nit == 0, fnp.minimum(
-            1, 1 / fnp.maximum(fnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
+        free = jnp.where(held, 0, state.gradient)
+        p = jnp.where(held, 0, -_two_loops(state.memory, free))
+        p = jnp.where(vdot(p, free) < 0, p, -free)
+        first = jnp.where(state.nit == 0, jnp.minimum(
+            1, 1 / jnp.maximum(jnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
         point, step = projected(fun, state.x, state.value, state.gradient, p, first, lower, upper)
         pairs = _with_pair(state.memory, point - state.x, step.gradient - state.gradient)
-        change = fnp.abs(step.value - state.value)
-        small = change <= ftol * fnp.maximum(1, fnp.maximum(fnp.abs(step.value),
-                                                            fnp.abs(state.value)))
+        change = jnp.abs(step.value - state.value)
+        small = change <= ftol * jnp.maximum(1, jnp.maximum(jnp.abs(step.value),
+                                                            jnp.abs(state.value)))
         converged = is_small(point, step.gradient) | (small & step.found)
         return Minimum(point, step.value, step.gradient, state.nit + 1,
                        state.nfev + step.evaluations, converged, ~step.found & ~converged, pairs)
 
-    start = Minimum(x, value, gradient, fnp.array(0), fnp.array(1), is_small(x, gradient),
-                    ~fnp.isfinite(value), _no_pairs(x, maxcor))
+    start = Minimum(x, value, gradient, jnp.array(0), jnp.array(1), is_small(x, gradient),
+                    ~jnp.isfinite(value), _no_pairs(x, maxcor))
     return lax.while_loop(unfinished, improve, start)
 
 
@@ -194,12 +194,12 @@ def conjugate_gradients(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int
 
     def remember(memory: Any, s: Array, y: Array, state: Minimum) -> Any:
         after = state.gradient + y
-        beta = fnp.maximum(0, vdot(after, y) / vdot(state.gradient, state.gradient))
+        beta = jnp.maximum(0, vdot(after, y) / vdot(state.gradient, state.gradient))
         p = direction(state)
-        p = fnp.where(vdot(p, state.gradient) < 0, p, -state.gradient)
+        p = jnp.where(vdot(p, state.gradient) < 0, p, -state.gradient)
         return p, beta
 
-    memory = (fnp.zeros_like(x), fnp.zeros((), x.dtype))
+    memory = (jnp.zeros_like(x), jnp.zeros((), x.dtype))
     return descend(fun, x, memory, direction, remember, is_small, maxiter, c2=0.4,
                    scaled=False)
 
@@ -208,15 +208,15 @@ def newton_cg(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int) -> Minim
     """Newton's method with truncated conjugate gradients: Nocedal and Wright, algorithm 7.1."""
     def direction(state: Minimum) -> Array:
         g = state.gradient
-        size = fnp.linalg.norm(g)
-        limit = fnp.minimum(0.5, fnp.sqrt(size)) * size
+        size = jnp.linalg.norm(g)
+        limit = jnp.minimum(0.5, jnp.sqrt(size)) * size
 
         def times(v: Array) -> Array:
             return jvp(lambda z: fun(z)[1], (state.x,), (v,))[1]
 
         def unfinished(inner: Any) -> Any:
             _, r, _, count, done = inner
-            return ~done & (fnp.linalg.norm(r) > limit) & (count < 2 * g.size + 10)
+            return ~done & (jnp.linalg.norm(r) > limit) & (count < 2 * g.size + 10)
 
         def improve(inner: Any) -> Any:
             z, r, d, count, _ = inner
@@ -224,14 +224,14 @@ def newton_cg(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int) -> Minim
             curvature = vdot(d, hd)
             bad = curvature <= float(finfo(g.dtype).eps) * vdot(d, d)
             rr = vdot(r, r)
-            alpha = rr / fnp.where(bad, 1, curvature)
+            alpha = rr / jnp.where(bad, 1, curvature)
             after = r + alpha * hd
             # where the function is not convex, what was found so far, or the gradient
-            z = fnp.where(bad, fnp.where(count == 0, d, z), z + alpha * d)
-            return (z, fnp.where(bad, r, after),
-                    fnp.where(bad, d, vdot(after, after) / rr * d - after), count + 1, bad)
+            z = jnp.where(bad, jnp.where(count == 0, d, z), z + alpha * d)
+            return (z, jnp.where(bad, r, after),
+                    jnp.where(bad, d, vdot(after, after) / rr * d - after), count + 1, bad)
 
-        start = (fnp.zeros_like(g), g, -g, fnp.array(0), fnp.array(False))
+        start = (jnp.zeros_like(g), g, -g, jnp.array(0), jnp.array(False))
         return lax.while_loop(unfinished, improve, start)[0]
 
     return descend(fun, x, (), direction, lambda memory, *_: memory, is_small, maxiter)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -35,14 +35,14 @@ def solution(residual: Function, start: Array, solve: Callable[[Array], tuple[Ar
 def solve_linear(function: Callable[[Array], Array], y: Array) -> Array:
     """x with function(x) = y for a linear function of a vector or a scalar."""
     if not y.ndim:
-        return y / function(fnp.ones_like(y))
+        return y / function(jnp.ones_like(y))
     size = y.size
     if size > _DENSE:
         x, _ = gmres(function, y, tol=float(finfo(y.dtype).eps) * 10, restart=50)
         return x
-    rows = vmap(function)(fnp.eye(size, dtype=y.dtype).reshape(size, *y.shape))
+    rows = vmap(function)(jnp.eye(size, dtype=y.dtype).reshape(size, *y.shape))
     matrix = rows.reshape(size, size).T
-    return fnp.linalg.solve(matrix, y.reshape(size)).reshape(y.shape)
+    return jnp.linalg.solve(matrix, y.reshape(size)).reshape(y.shape)
 
 
 def with_args(name: str, fun: Function, args: Any) -> Function:
@@ -63,7 +63,7 @@ def start_of(name: str, argument: str, x0: ArrayLike) -> Array:
 
 def scalar_value(name: str, fun: Function, x: Array) -> Array:
     """fun(x), which is one number, in the dtype of x."""
-    value = fnp.asarray(fun(x))
+    value = jnp.asarray(fun(x))
     if value.size != 1 or kind(value.dtype) == "c":
         raise ShapeError(f"functrans.scipy.optimize.{name}: the function returns "
                          f"{value.dtype}{list(value.shape)}.", where=user_source(),
@@ -74,7 +74,7 @@ def scalar_value(name: str, fun: Function, x: Array) -> Array:
 def at_least_eps(tolerance: Any, dtype: Any, times: float = 4.0) -> Any:
     """A relative tolerance that numbers of a dtype can meet."""
     least = times * float(finfo(dtype).eps)
-    return fnp.maximum(converted("scipy.optimize", tolerance, dtype), least)
+    return jnp.maximum(converted("scipy.optimize", tolerance, dtype), least)
 
 
 def option(name: str, options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -68,14 +68,14 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
     """
     one_of("optimize.least_squares", "method", method, ("trf", "dogbox", "lm"))
     check_callable(fun, "scipy.optimize.least_squares")
-    x = fnp.atleast_1d(start_of("least_squares", "x0", x0))
+    x = jnp.atleast_1d(start_of("least_squares", "x0", x0))
     if x.ndim != 1:
         raise ShapeError(f"functrans.scipy.optimize.least_squares: x0 has shape {x.shape}.",
                          where=user_source(), why="it is a vector.", fix="x0.reshape(-1)")
     more = dict(kwargs or {})
 
     def residuals(z: Array) -> Array:
-        f = fnp.atleast_1d(fnp.asarray(fun(z, *args, **more)))
+        f = jnp.atleast_1d(jnp.asarray(fun(z, *args, **more)))
         if f.ndim != 1:
             raise ShapeError(f"functrans.scipy.optimize.least_squares: the residuals have shape "
                              f"{f.shape}.", where=user_source(), why="they are a vector.",
@@ -84,7 +84,7 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
 
     def jacobian(z: Array) -> Array:
         if callable(jac):
-            return fnp.atleast_2d(fnp.asarray(jac(z, *args, **more))).astype(x.dtype)
+            return jnp.atleast_2d(jnp.asarray(jac(z, *args, **more))).astype(x.dtype)
         found: Array = jacfwd(residuals)(z)
         return found
 
@@ -96,11 +96,11 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
         one_of("optimize.least_squares", "x_scale", x_scale, (None, "jac"))
         scale: Any = None if x_scale is None else "jac"
     else:
-        scale = fnp.broadcast_to(inexact(x_scale)[0], x.shape).astype(x.dtype)
+        scale = jnp.broadcast_to(inexact(x_scale)[0], x.shape).astype(x.dtype)
     limit = 100 * x.size if max_nfev is None else int(max_nfev)
 
     def search(z: Array) -> tuple[Array, Any]:
-        end = levenberg_marquardt(residuals, jacobian, fnp.clip(z, lower, upper), lower, upper,
+        end = levenberg_marquardt(residuals, jacobian, jnp.clip(z, lower, upper), lower, upper,
                                   (ftol, xtol, gtol), limit, scale, rho)
         return end.x, (end.nfev, end.njev, end.status)
 
@@ -109,16 +109,16 @@ def least_squares(fun: Function, x0: ArrayLike, jac: str | Function = "2-point",
         return matmul(jac_at.T, rho(f * f)[1] * f)
 
     def stationary(z: Array) -> Array:
-        return z - fnp.clip(z - gradient(z), lower, upper)
+        return z - jnp.clip(z - gradient(z), lower, upper)
 
     at, (nfev, njev, status) = solution(stationary, x, search)
     f, jac_at = residuals(at), jacobian(at)
     value, first, _ = rho(f * f)
     slope = matmul(jac_at.T, first * f)
-    held = fnp.where((at <= lower) & fnp.isfinite(lower), -1, 0) + fnp.where(
-        (at >= upper) & fnp.isfinite(upper), 1, 0)
-    optimality = fnp.max(fnp.abs(fnp.clip(at - slope, lower, upper) - at))
-    return LeastSquaresResults(at, 0.5 * fnp.sum(value), f, jac_at, slope, optimality, held, nfev,
+    held = jnp.where((at <= lower) & jnp.isfinite(lower), -1, 0) + jnp.where(
+        (at >= upper) & jnp.isfinite(upper), 1, 0)
+    optimality = jnp.max(jnp.abs(jnp.clip(at - slope, lower, upper) - at))
+    return LeastSquaresResults(at, 0.5 * jnp.sum(value), f, jac_at, slope, optimality, held, nfev,
                                njev, status, status > 0)
 
 
@@ -131,14 +131,14 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
     tiny = float(finfo(x.dtype).tiny)
 
     def cost(f: Array) -> Array:
-        total: Array = 0.5 * fnp.sum(rho(f * f)[0])
+        total: Array = 0.5 * jnp.sum(rho(f * f)[0])
         return total
 
     def weighted(f: Array, jac: Array) -> tuple[Array, Array]:
         """Residuals and Jacobian whose squares have the gradient of the loss: Triggs et al."""
         _, first, second = rho(f * f)
         curved = first + 2 * second * f * f
-        weight = fnp.sqrt(fnp.maximum(curved, float(finfo(x.dtype).eps)))
+        weight = jnp.sqrt(jnp.maximum(curved, float(finfo(x.dtype).eps)))
         return f * first / weight, jac * weight[:, None]
 
     def held(z: Array, slope: Array) -> Any:
@@ -150,49 +150,49 @@ def levenberg_marquardt(residuals: Function, jacobian: Function, x: Array, lower
     def improve(s: Fit) -> Fit:
         f, jac = weighted(s.f, s.jac)
         slope = matmul(jac.T, f)
-        free = fnp.where(held(s.x, slope), 0, 1).astype(x.dtype)
+        free = jnp.where(held(s.x, slope), 0, 1).astype(x.dtype)
         jac = jac * free
-        size = fnp.ones_like(s.x) if scale is None else \
-            fnp.sqrt(fnp.sum(jac * jac, axis=0)) if isinstance(scale, str) else 1 / scale
-        size = fnp.where(size > 0, size, 1)
-        rows = fnp.concatenate([jac, fnp.diag(fnp.sqrt(s.damping) * size)])
-        q, r = fnp.linalg.qr(rows)
+        size = jnp.ones_like(s.x) if scale is None else \
+            jnp.sqrt(jnp.sum(jac * jac, axis=0)) if isinstance(scale, str) else 1 / scale
+        size = jnp.where(size > 0, size, 1)
+        rows = jnp.concatenate([jac, jnp.diag(jnp.sqrt(s.damping) * size)])
+        q, r = jnp.linalg.qr(rows)
         p = -lax.linalg.triangular_solve(
-            r, matmul(q.T, fnp.concatenate([f, fnp.zeros_like(s.x)]))[:, None],
+            r, matmul(q.T, jnp.concatenate([f, jnp.zeros_like(s.x)]))[:, None],
             left_side=True)[:, 0]
-        p = fnp.where(free > 0, p, 0)
-        point = fnp.clip(s.x + p, lower, upper)
+        p = jnp.where(free > 0, p, 0)
+        point = jnp.clip(s.x + p, lower, upper)
         p = point - s.x
         after = residuals(point)
         before, now = cost(s.f), cost(after)
         moved = matmul(jac, p)
         predicted = -vdot(slope, p) - 0.5 * vdot(moved, moved)
-        ratio = (before - now) / fnp.where(predicted > 0, predicted, 1)
+        ratio = (before - now) / jnp.where(predicted > 0, predicted, 1)
         better = (now < before) & (predicted > 0)
         # what roundoff leaves of a decrease is no reason to go on
         small_f = (before - now <= at_least_eps(ftol, x.dtype) * before) & (
             predicted <= at_least_eps(ftol, x.dtype) * before)
-        norm = fnp.linalg.norm(s.x)
-        small_x = fnp.linalg.norm(p) <= at_least_eps(xtol, x.dtype, 1.0) * (norm + xtol)
-        damping = fnp.where(better, s.damping * fnp.maximum(0.1, 1 - (2 * ratio - 1) ** 3),
+        norm = jnp.linalg.norm(s.x)
+        small_x = jnp.linalg.norm(p) <= at_least_eps(xtol, x.dtype, 1.0) * (norm + xtol)
+        damping = jnp.where(better, s.damping * jnp.maximum(0.1, 1 - (2 * ratio - 1) ** 3),
                             s.damping * s.growth)
-        damping = fnp.maximum(damping, tiny / float(finfo(x.dtype).eps))
-        z, f_next = fnp.where(better, point, s.x), fnp.where(better, after, s.f)
+        damping = jnp.maximum(damping, tiny / float(finfo(x.dtype).eps))
+        z, f_next = jnp.where(better, point, s.x), jnp.where(better, after, s.f)
         jac_next = lax.cond(better, jacobian, lambda _: s.jac, z)
         f_w, jac_w = weighted(f_next, jac_next)
-        status = fnp.where(is_flat(z, matmul(jac_w.T, f_w)), 1, fnp.where(
-            (ftol > 0) & small_f, 2, fnp.where((xtol > 0) & small_x, 3, 0)))
-        return Fit(z, f_next, jac_next, damping, fnp.where(better, 2.0, 2 * s.growth).astype(
+        status = jnp.where(is_flat(z, matmul(jac_w.T, f_w)), 1, jnp.where(
+            (ftol > 0) & small_f, 2, jnp.where((xtol > 0) & small_x, 3, 0)))
+        return Fit(z, f_next, jac_next, damping, jnp.where(better, 2.0, 2 * s.growth).astype(
             x.dtype), s.nfev + 1, s.njev + better.astype(s.njev.dtype), status)
 
     def is_flat(z: Array, slope: Array) -> Array:
-        return fnp.max(fnp.abs(fnp.clip(z - slope, lower, upper) - z)) <= gtol
+        return jnp.max(jnp.abs(jnp.clip(z - slope, lower, upper) - z)) <= gtol
 
     f, jac = residuals(x), jacobian(x)
     f_w, jac_w = weighted(f, jac)
-    largest = fnp.max(fnp.sum(jac_w * jac_w, axis=0)) if scale is None else fnp.ones((), x.dtype)
-    start = Fit(x, f, jac, 1e-3 * fnp.where(largest > 0, largest, 1), fnp.full((), 2, x.dtype),
-                fnp.array(1), fnp.array(1), fnp.where(is_flat(x, matmul(jac_w.T, f_w)), 1, 0))
+    largest = jnp.max(jnp.sum(jac_w * jac_w, axis=0)) if scale is None else jnp.ones((), x.dtype)
+    start = Fit(x, f, jac, 1e-3 * jnp.where(largest > 0, largest, 1), jnp.full((), 2, x.dtype),
+                jnp.array(1), jnp.array(1), jnp.where(is_flat(x, matmul(jac_w.T, f_w)), 1, 0))
     return lax.while_loop(unfinished, improve, start)
 
 
@@ -207,23 +207,23 @@ def _loss(loss: str | Loss, f_scale: float) -> Callable[[Array], tuple[Array, Ar
 
     def known(square: Array) -> tuple[Array, Array, Array]:
         z = square / f_scale**2
-        one = fnp.ones_like(z)
+        one = jnp.ones_like(z)
         if loss == "linear":
-            return square, one, fnp.zeros_like(z)
+            return square, one, jnp.zeros_like(z)
         if loss == "soft_l1":
             t = 1 + z
-            found = 2 * (fnp.sqrt(t) - 1), t**-0.5, -0.5 * t**-1.5
+            found = 2 * (jnp.sqrt(t) - 1), t**-0.5, -0.5 * t**-1.5
         elif loss == "huber":
             far = z > 1
-            t = fnp.where(far, z, 1)
-            found = fnp.where(far, 2 * fnp.sqrt(t) - 1, z), fnp.where(far, t**-0.5, 1), \
-                fnp.where(far, -0.5 * t**-1.5, 0)
+            t = jnp.where(far, z, 1)
+            found = jnp.where(far, 2 * jnp.sqrt(t) - 1, z), jnp.where(far, t**-0.5, 1), \
+                jnp.where(far, -0.5 * t**-1.5, 0)
         elif loss == "cauchy":
             t = 1 + z
-            found = fnp.log1p(z), 1 / t, -1 / t**2
+            found = jnp.log1p(z), 1 / t, -1 / t**2
         else:
             t = 1 + z * z
-            found = fnp.arctan(z), 1 / t, -2 * z / t**2
+            found = jnp.arctan(z), 1 / t, -2 * z / t**2
         value, first, second = found
         return value * f_scale**2, first, second / f_scale**2
 
@@ -248,19 +248,19 @@ def curve_fit(f: Function, xdata: ArrayLike, ydata: ArrayLike, p0: ArrayLike | N
     >>> p.round(3).tolist()
     [2.0, 1.0]
     """
-    x, (y,) = fnp.asarray(xdata), inexact(ydata)
+    x, (y,) = jnp.asarray(xdata), inexact(ydata)
     if p0 is None:
         count = _parameters(f)
-        start = fnp.ones(count, y.dtype)
+        start = jnp.ones(count, y.dtype)
     else:
-        start = fnp.atleast_1d(inexact(p0)[0])
-        start = start.astype(fnp.result_type(start, y))
+        start = jnp.atleast_1d(inexact(p0)[0])
+        start = start.astype(jnp.result_type(start, y))
     shape: Any = None
     root: Any = None
     if sigma is not None:
         shape, _ = inexact(sigma, y)
         if shape.ndim == 2:
-            root = fnp.linalg.cholesky(shape)
+            root = jnp.linalg.cholesky(shape)
         elif shape.shape not in (y.shape, ()):
             raise ShapeError(f"functrans.scipy.optimize.curve_fit: sigma has shape {shape.shape}, "
                              f"ydata {y.shape}.", where=user_source())
@@ -273,11 +273,11 @@ def curve_fit(f: Function, xdata: ArrayLike, ydata: ArrayLike, p0: ArrayLike | N
         return v if shape is None else (v.T / shape).T
 
     def residuals(p: Array) -> Array:
-        return whitened(fnp.asarray(f(x, *p) - y).reshape(-1))
+        return whitened(jnp.asarray(f(x, *p) - y).reshape(-1))
 
     def slopes(p: Array) -> Array:
         assert callable(jac)
-        return whitened(fnp.asarray(jac(x, *p)))
+        return whitened(jnp.asarray(jac(x, *p)))
 
     found = least_squares(residuals, start, slopes if callable(jac) else "2-point", bounds,
                           ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=maxfev)
@@ -285,7 +285,7 @@ def curve_fit(f: Function, xdata: ArrayLike, ydata: ArrayLike, p0: ArrayLike | N
     freedom = y.size - start.size
     if not absolute_sigma:
         inverse = inverse * (2 * found.cost / freedom if freedom > 0 else math.inf)
-    return fnp.where(found.success, found.x, math.nan), inverse
+    return jnp.where(found.success, found.x, math.nan), inverse
 
 
 def _parameters(f: Function) -> int:

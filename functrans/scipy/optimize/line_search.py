@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.scipy.products import vdot
 from functrans.typing import Array
@@ -43,8 +43,8 @@ def wolfe(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direction:
     taken, and `found` says whether it lowers the value.
     """
     slope = vdot(gradient, direction)
-    start = _Point(fnp.zeros_like(value), value, slope, gradient)
-    noise = 4 * float(finfo(value.dtype).eps) * fnp.abs(value)
+    start = _Point(jnp.zeros_like(value), value, slope, gradient)
+    noise = 4 * float(finfo(value.dtype).eps) * jnp.abs(value)
 
     def unfinished(state: Any) -> Any:
         phase, count, *_ = state
@@ -56,40 +56,40 @@ def wolfe(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direction:
         now = _Point(trial, now_value, vdot(now_gradient, direction), now_gradient)
         enough = now.value <= value + c1 * trial * slope
         equal = (now.value <= value + noise) & (now.slope <= (2 * c1 - 1) * slope)
-        is_flat = fnp.abs(now.slope) <= -c2 * slope
+        is_flat = jnp.abs(now.slope) <= -c2 * slope
         accepted = (enough & is_flat) | (equal & (now.slope >= c2 * slope))
         # too high (or no number): the minimum is between the lower point and this one
-        high_now = ~(enough | equal) | (now.value > low.value + noise) | ~fnp.isfinite(now.value)
-        rising = now.slope * fnp.where(phase == ZOOM, high.at - low.at, 1) >= 0
+        high_now = ~(enough | equal) | (now.value > low.value + noise) | ~jnp.isfinite(now.value)
+        rising = now.slope * jnp.where(phase == ZOOM, high.at - low.at, 1) >= 0
         first_phase = phase == BRACKET
         new_low = _choose(high_now & ~accepted, low, now)
         new_high = _choose(high_now, now, _choose(rising, low, high))
         zooming = ~first_phase | high_now | rising
-        phase = fnp.where(accepted, FOUND, fnp.where(zooming, ZOOM, BRACKET))
-        trial = fnp.where(zooming, _between(new_low, new_high), 2 * trial)
+        phase = jnp.where(accepted, FOUND, jnp.where(zooming, ZOOM, BRACKET))
+        trial = jnp.where(zooming, _between(new_low, new_high), 2 * trial)
         return phase, count + 1, trial, new_low, new_high
 
-    state = (fnp.array(BRACKET), fnp.array(0), first.astype(value.dtype), start, start)
+    state = (jnp.array(BRACKET), jnp.array(0), first.astype(value.dtype), start, start)
     phase, count, _, best, _ = lax.while_loop(unfinished, improve, state)
     found = (phase == FOUND) | (best.value < value)
     return Step(best.at, best.value, best.gradient, count, found)
 
 
 def _choose(condition: Any, a: Any, b: Any) -> Any:
-    return type(a)(*(fnp.where(condition, u, v) for u, v in zip(a, b)))
+    return type(a)(*(jnp.where(condition, u, v) for u, v in zip(a, b)))
 
 
 def _between(low: _Point, high: _Point) -> Array:
     """The minimum of the cubic through two points and slopes, well within the interval."""
     width = high.at - low.at
-    safe = fnp.where(width == 0, 1, width)
+    safe = jnp.where(width == 0, 1, width)
     d1 = low.slope + high.slope - 3 * (high.value - low.value) / safe
     square = d1 * d1 - low.slope * high.slope
-    d2 = fnp.sign(safe) * fnp.sqrt(fnp.maximum(square, 0))
+    d2 = jnp.sign(safe) * jnp.sqrt(jnp.maximum(square, 0))
     divisor = high.slope - low.slope + 2 * d2
-    part = 1 - (high.slope + d2 - d1) / fnp.where(divisor == 0, 1, divisor)
-    usable = (square >= 0) & (divisor != 0) & fnp.isfinite(part)
-    return low.at + width * fnp.where(usable, fnp.clip(part, 0.1, 0.9), 0.5)
+    part = 1 - (high.slope + d2 - d1) / jnp.where(divisor == 0, 1, divisor)
+    usable = (square >= 0) & (divisor != 0) & jnp.isfinite(part)
+    return low.at + width * jnp.where(usable, jnp.clip(part, 0.1, 0.9), 0.5)
 
 
 def projected(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direction: Array,
@@ -99,7 +99,7 @@ def projected(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direct
 
     Source: Bertsekas, SIAM J. Control Optim. 20 (1982).
     """
-    noise = 4 * float(finfo(value.dtype).eps) * fnp.abs(value)
+    noise = 4 * float(finfo(value.dtype).eps) * jnp.abs(value)
 
     def unfinished(state: Any) -> Any:
         _, _, _, _, count, found = state
@@ -107,13 +107,13 @@ def projected(fun: ValueAndGrad, x: Array, value: Array, gradient: Array, direct
 
     def improve(state: Any) -> Any:
         trial, *_, count, _ = state
-        point = fnp.clip(x + trial * direction, lower, upper)
+        point = jnp.clip(x + trial * direction, lower, upper)
         now, slope = fun(point)
         found = now <= value + c1 * vdot(gradient, point - x) + noise
-        return fnp.where(found, trial, trial / 2), point, now, slope, count + 1, found
+        return jnp.where(found, trial, trial / 2), point, now, slope, count + 1, found
 
-    state = (first.astype(value.dtype), x, value, gradient, fnp.array(0), fnp.array(False))
+    state = (first.astype(value.dtype), x, value, gradient, jnp.array(0), jnp.array(False))
     trial, point, now, slope, count, found = lax.while_loop(unfinished, improve, state)
-    point = fnp.where(found, point, x)
-    return point, Step(trial, fnp.where(found, now, value), fnp.where(found, slope, gradient),
+    point = jnp.where(found, point, x)
+    return point, Step(trial, jnp.where(found, now, value), jnp.where(found, slope, gradient),
                        count, found)

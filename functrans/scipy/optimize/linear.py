@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -47,7 +47,7 @@ def linprog(c: ArrayLike, A_ub: ArrayLike | None = None, b_ub: ArrayLike | None 
     cost, *others = inexact(c, *given)
     of_rank("optimize.linprog", "c", cost, 1)
     n = cost.shape[0]
-    none = fnp.zeros((0, n), cost.dtype), fnp.zeros(0, cost.dtype)
+    none = jnp.zeros((0, n), cost.dtype), jnp.zeros(0, cost.dtype)
     upper_a, upper_b = none if missing[0] else (others[0], others[1])
     equal_a, equal_b = none if missing[2] else (others[-2], others[-1])
     for name, a, b in (("A_ub", upper_a, upper_b), ("A_eq", equal_a, equal_b)):
@@ -56,14 +56,14 @@ def linprog(c: ArrayLike, A_ub: ArrayLike | None = None, b_ub: ArrayLike | None 
                              f"right side {b.shape}, c {cost.shape}.", where=user_source())
     matrix, shift, rows, right = _variables(bounds, n, cost.dtype)
     # A z = b with slack variables, z >= 0, where x = matrix z + shift
-    upper_a, upper_b = (fnp.concatenate([upper_a @ matrix, rows]),
-                        fnp.concatenate([upper_b - upper_a @ shift, right]))
+    upper_a, upper_b = (jnp.concatenate([upper_a @ matrix, rows]),
+                        jnp.concatenate([upper_b - upper_a @ shift, right]))
     m, k = upper_a.shape[0], equal_a.shape[0]
-    a = fnp.concatenate([
-        fnp.concatenate([upper_a, fnp.eye(m, dtype=cost.dtype)], axis=1),
-        fnp.concatenate([equal_a @ matrix, fnp.zeros((k, m), cost.dtype)], axis=1)])
-    b = fnp.concatenate([upper_b, equal_b - equal_a @ shift])
-    costs = fnp.concatenate([matrix.T @ cost, fnp.zeros(m, cost.dtype)])
+    a = jnp.concatenate([
+        jnp.concatenate([upper_a, jnp.eye(m, dtype=cost.dtype)], axis=1),
+        jnp.concatenate([equal_a @ matrix, jnp.zeros((k, m), cost.dtype)], axis=1)])
+    b = jnp.concatenate([upper_b, equal_b - equal_a @ shift])
+    costs = jnp.concatenate([matrix.T @ cost, jnp.zeros(m, cost.dtype)])
     known = option("linprog", dict(options or {}), {
         "maxiter": 100, "tol": max(1e-9, 100 * float(finfo(cost.dtype).eps)), "presolve": True})
     z, (success, nit) = _interior_point(a, b, costs, known["maxiter"], known["tol"])
@@ -71,7 +71,7 @@ def linprog(c: ArrayLike, A_ub: ArrayLike | None = None, b_ub: ArrayLike | None 
     free = upper_a.shape[0] - rows.shape[0]
     slack = upper_b[:free] - upper_a[:free] @ z[:matrix.shape[1]]
     con = equal_b - equal_a @ x
-    return LinprogResults(x, cost @ x, slack, con, success, fnp.where(success, 0, 4), nit)
+    return LinprogResults(x, cost @ x, slack, con, success, jnp.where(success, 0, 4), nit)
 
 
 def _variables(bounds: Any, n: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
@@ -101,7 +101,7 @@ def _variables(bounds: Any, n: int, dtype: Any) -> tuple[Array, Array, Array, Ar
             columns += [unit, -unit]
     count = len(columns)
     matrix = np.stack(columns, axis=1) if columns else np.zeros((n, 0))
-    return tuple(fnp.asarray(v).astype(dtype) for v in (  # type: ignore[return-value]
+    return tuple(jnp.asarray(v).astype(dtype) for v in (  # type: ignore[return-value]
         matrix, shift, np.eye(count)[rows].reshape(len(rows), count), np.array(right)))
 
 
@@ -114,7 +114,7 @@ def _interior_point(a: Array, b: Array, c: Array, limit: int, tol: float) -> tup
 
     def residuals(v: Array) -> Array:
         x, y, s = split(v)
-        return fnp.concatenate([a @ x - b, a.T @ y + s - c, x * s])
+        return jnp.concatenate([a @ x - b, a.T @ y + s - c, x * s])
 
     def solve(factor: Any, x: Array, s: Array, rp: Array, rd: Array, rc: Array) -> Any:
         d = x / s
@@ -123,25 +123,25 @@ def _interior_point(a: Array, b: Array, c: Array, limit: int, tol: float) -> tup
         return -(rc + x * ds) / s, y, ds
 
     def longest(v: Array, dv: Array) -> Array:
-        ratio = fnp.where(dv < 0, -v / fnp.where(dv < 0, dv, 1), math.inf)
-        return fnp.minimum(1, fnp.min(ratio, initial=math.inf))
+        ratio = jnp.where(dv < 0, -v / jnp.where(dv < 0, dv, 1), math.inf)
+        return jnp.minimum(1, jnp.min(ratio, initial=math.inf))
 
     def error(x: Array, y: Array, s: Array) -> Array:
-        primal = fnp.linalg.norm(a @ x - b) / (1 + fnp.linalg.norm(b))
-        dual = fnp.linalg.norm(a.T @ y + s - c) / (1 + fnp.linalg.norm(c))
-        gap = fnp.abs(c @ x - b @ y) / (1 + fnp.abs(c @ x))
-        return fnp.maximum(fnp.maximum(primal, dual), gap)
+        primal = jnp.linalg.norm(a @ x - b) / (1 + jnp.linalg.norm(b))
+        dual = jnp.linalg.norm(a.T @ y + s - c) / (1 + jnp.linalg.norm(c))
+        gap = jnp.abs(c @ x - b @ y) / (1 + jnp.abs(c @ x))
+        return jnp.maximum(jnp.maximum(primal, dual), gap)
 
     def unfinished(state: Any) -> Any:
         x, y, s, count = state
         e = error(x, y, s)
-        return (e > tol) & (count < limit) & fnp.isfinite(e)
+        return (e > tol) & (count < limit) & jnp.isfinite(e)
 
     def improve(state: Any) -> Any:
         x, y, s, count = state
         normal = (a * (x / s)) @ a.T
-        normal = normal + fnp.diag(eps * (1 + fnp.diagonal(normal)))
-        low = fnp.linalg.cholesky(normal)
+        normal = normal + jnp.diag(eps * (1 + jnp.diagonal(normal)))
+        low = jnp.linalg.cholesky(normal)
 
         def factor(v: Array) -> Array:
             half = lax.linalg.triangular_solve(low, v[:, None], left_side=True, lower=True)
@@ -151,8 +151,8 @@ def _interior_point(a: Array, b: Array, c: Array, limit: int, tol: float) -> tup
 
         rp, rd, rc = a @ x - b, a.T @ y + s - c, x * s
         dx, _, ds = solve(factor, x, s, rp, rd, rc)
-        mu = fnp.mean(rc)
-        after = fnp.mean((x + longest(x, dx) * dx) * (s + longest(s, ds) * ds))
+        mu = jnp.mean(rc)
+        after = jnp.mean((x + longest(x, dx) * dx) * (s + longest(s, ds) * ds))
         center = (after / mu) ** 3
         dx, dy, ds = solve(factor, x, s, rp, rd, rc + dx * ds - center * mu)
         tp, td = 0.995 * longest(x, dx), 0.995 * longest(s, ds)
@@ -161,19 +161,19 @@ def _interior_point(a: Array, b: Array, c: Array, limit: int, tol: float) -> tup
     def search(v: Array) -> tuple[Array, Any]:
         x, y, s = split(v)
         x, y, s, count = lax.while_loop(unfinished, improve, (x, y, s, 0))
-        return fnp.concatenate([x, y, s]), (error(x, y, s) <= tol, count)
+        return jnp.concatenate([x, y, s]), (error(x, y, s) <= tol, count)
 
     # Mehrotra's start: least squares, moved to positive numbers
-    normal = a @ a.T + fnp.diag(fnp.full(m, eps, a.dtype)) * (1 + fnp.trace(a @ a.T))
-    x = a.T @ fnp.linalg.solve(normal, b) if m else fnp.zeros(n, a.dtype)
-    y = fnp.linalg.solve(normal, a @ c) if m else fnp.zeros(0, a.dtype)
+    normal = a @ a.T + jnp.diag(jnp.full(m, eps, a.dtype)) * (1 + jnp.trace(a @ a.T))
+    x = a.T @ jnp.linalg.solve(normal, b) if m else jnp.zeros(n, a.dtype)
+    y = jnp.linalg.solve(normal, a @ c) if m else jnp.zeros(0, a.dtype)
     s = c - a.T @ y
-    x = x + fnp.maximum(-1.5 * fnp.min(x, initial=0), 0)
-    s = s + fnp.maximum(-1.5 * fnp.min(s, initial=0), 0)
-    dot = fnp.vdot(x, s)
-    x = x + 0.5 * dot / fnp.maximum(fnp.sum(s), eps) + eps**0.5
-    s = s + 0.5 * dot / fnp.maximum(fnp.sum(x), eps) + eps**0.5
-    start = lax.stop_gradient(fnp.concatenate([x, y, s]))
+    x = x + jnp.maximum(-1.5 * jnp.min(x, initial=0), 0)
+    s = s + jnp.maximum(-1.5 * jnp.min(s, initial=0), 0)
+    dot = jnp.vdot(x, s)
+    x = x + 0.5 * dot / jnp.maximum(jnp.sum(s), eps) + eps**0.5
+    s = s + 0.5 * dot / jnp.maximum(jnp.sum(x), eps) + eps**0.5
+    start = lax.stop_gradient(jnp.concatenate([x, y, s]))
     end, aux = solution(residuals, start, search)
     return split(end)[0], aux
 
@@ -204,45 +204,45 @@ def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array,
 
     def among(free: Array) -> Array:
         """The least squares over the free variables."""
-        found = fnp.linalg.lstsq(fnp.where(free, a, 0), right)[0]
-        return fnp.where(free, found, 0)
+        found = jnp.linalg.lstsq(jnp.where(free, a, 0), right)[0]
+        return jnp.where(free, found, 0)
 
     def unfinished(state: Any) -> Any:
         x, free, count, scale = state
-        slope = fnp.where(free, -math.inf, gradient(x))
-        return (fnp.max(slope) > tolerance * scale) & (count < limit)
+        slope = jnp.where(free, -math.inf, gradient(x))
+        return (jnp.max(slope) > tolerance * scale) & (count < limit)
 
     def improve(state: Any) -> Any:
         x, free, count, scale = state
-        free = free.at[fnp.argmax(fnp.where(free, -math.inf, gradient(x)))].set(True)
+        free = free.at[jnp.argmax(jnp.where(free, -math.inf, gradient(x)))].set(True)
 
         def leaves(inner: Any) -> Any:
             _, free, s, tries = inner
-            return fnp.any(free & (s <= 0)) & (tries < limit)
+            return jnp.any(free & (s <= 0)) & (tries < limit)
 
         def shorten(inner: Any) -> Any:
             x, free, s, tries = inner
             out = free & (s <= 0)
-            ratio = fnp.where(out, x / fnp.where(out, x - s, 1), math.inf)
-            x = x + fnp.min(ratio) * (s - x)
-            free = free & (x > tolerance * fnp.max(fnp.abs(x))) & ~(out & (
-                ratio <= fnp.min(ratio)))
-            return fnp.where(free, x, 0), free, among(free), tries + 1
+            ratio = jnp.where(out, x / jnp.where(out, x - s, 1), math.inf)
+            x = x + jnp.min(ratio) * (s - x)
+            free = free & (x > tolerance * jnp.max(jnp.abs(x))) & ~(out & (
+                ratio <= jnp.min(ratio)))
+            return jnp.where(free, x, 0), free, among(free), tries + 1
 
         _, free, s, _ = lax.while_loop(leaves, shorten, (x, free, among(free), 0))
-        return fnp.where(free, s, 0), free, count + 1, scale
+        return jnp.where(free, s, 0), free, count + 1, scale
 
     def search(x: Array) -> tuple[Array, Any]:
-        scale = fnp.max(fnp.abs(gradient(x)))
+        scale = jnp.max(jnp.abs(gradient(x)))
         x, free, _, _ = lax.while_loop(unfinished, improve, (x, x > 0, 0, scale))
-        slope = fnp.where(free, -math.inf, gradient(x))
-        return x, fnp.max(slope) <= tolerance * scale
+        slope = jnp.where(free, -math.inf, gradient(x))
+        return x, jnp.max(slope) <= tolerance * scale
 
     def stationary(x: Array) -> Array:
-        return x - fnp.maximum(0, x + gradient(x))
+        return x - jnp.maximum(0, x + gradient(x))
 
-    x, found = solution(stationary, fnp.zeros(n, a.dtype), search)
-    x = fnp.where(found, x, math.nan)
+    x, found = solution(stationary, jnp.zeros(n, a.dtype), search)
+    x = jnp.where(found, x, math.nan)
     rest = a @ x - right
-    square = fnp.sum(rest * rest)
-    return x, fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), square)
+    square = jnp.sum(rest * rest)
+    return x, jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), square)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted
@@ -90,7 +90,7 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *, method
         lower, upper = limits
 
         def residual(x: Array) -> Array:
-            return x - fnp.clip(x - grad(value)(x), lower, upper)
+            return x - jnp.clip(x - grad(value)(x), lower, upper)
 
     at, (converged, status, nfev, nit, inverse) = solution(residual, x, search)
     lowest, slope = value_and_grad(value)(at)
@@ -138,7 +138,7 @@ def _searched(how: str, value: Any, x: Array, given: dict[str, Any], tol: float 
 
 def _small(known: dict[str, Any]) -> Any:
     order = known["norm"]
-    return lambda g: fnp.linalg.norm(g, ord=order) <= known["gtol"]
+    return lambda g: jnp.linalg.norm(g, ord=order) <= known["gtol"]
 
 
 def limits_of(bounds: Any, x: Array) -> tuple[Array, Array]:
@@ -147,7 +147,7 @@ def limits_of(bounds: Any, x: Array) -> tuple[Array, Array]:
         bounds = (bounds.lb, bounds.ub)
     pairs = isinstance(bounds, (list, tuple)) and len(bounds) == x.size and all(
         isinstance(b, (list, tuple)) and len(b) == 2 for b in bounds)
-    if pairs and not (x.size == 2 and all(fnp.ndim(v) for b in bounds for v in b)):
+    if pairs and not (x.size == 2 and all(jnp.ndim(v) for b in bounds for v in b)):
         sides = [[b[i] for b in bounds] for i in (0, 1)]
     elif len(bounds) == 2:
         sides = [list(np.atleast_1d(b)) if isinstance(b, (list, tuple)) else b for b in bounds]
@@ -159,6 +159,6 @@ def limits_of(bounds: Any, x: Array) -> tuple[Array, Array]:
     for side, none in zip(sides, (-math.inf, math.inf)):
         given = side if isinstance(side, list) else [side]
         values = [converted("scipy.optimize", none if v is None else v, x.dtype) for v in given]
-        limit = fnp.stack(values) if isinstance(side, list) else values[0]
-        found.append(fnp.broadcast_to(limit.reshape(-1) if limit.ndim else limit, x.shape))
+        limit = jnp.stack(values) if isinstance(side, list) else values[0]
+        found.append(jnp.broadcast_to(limit.reshape(-1) if limit.ndim else limit, x.shape))
     return found[0], found[1]

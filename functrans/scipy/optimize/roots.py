@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
@@ -50,7 +50,7 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
     x = start.reshape(-1)
 
     def value(z: Array) -> Array:
-        f = fnp.asarray(of_args(z.reshape(shape)))
+        f = jnp.asarray(of_args(z.reshape(shape)))
         if f.size != x.size:
             raise ShapeError(f"functrans.scipy.optimize.root: the function returns shape "
                              f"{f.shape}, and x has {shape}.", where=user_source(),
@@ -61,7 +61,7 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
     def jacobian(z: Array) -> Array:
         if jac is not None:
             more = args if isinstance(args, tuple) else (args,)
-            return fnp.asarray(jac(z.reshape(shape), *more)).reshape(x.size, x.size).astype(x.dtype)
+            return jnp.asarray(jac(z.reshape(shape), *more)).reshape(x.size, x.size).astype(x.dtype)
         found: Array = jacfwd(value)(z)
         return found
 
@@ -77,13 +77,13 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
                                       known["maxfev"])
             at, f, count, nit = end.x, end.f, end.nfev, end.njev
         # a root: a step of Newton's method goes no farther than the tolerance
-        step = fnp.linalg.norm(lstsq(jacobian(at), f))
+        step = jnp.linalg.norm(lstsq(jacobian(at), f))
         xtol = at_least_eps(known["xtol"], x.dtype, 16.0)
-        close = step <= xtol * fnp.maximum(fnp.linalg.norm(at), 1)
-        return at, ((close | (fnp.max(fnp.abs(f)) == 0)) & fnp.isfinite(step), count, nit)
+        close = step <= xtol * jnp.maximum(jnp.linalg.norm(at), 1)
+        return at, ((close | (jnp.max(jnp.abs(f)) == 0)) & jnp.isfinite(step), count, nit)
 
     at, (success, nfev, nit) = solution(value, x, search)
-    return RootResults(at.reshape(shape), success, fnp.where(success, 1, 5),
+    return RootResults(at.reshape(shape), success, jnp.where(success, 1, 5),
                        value(at).reshape(shape), nfev, nit)
 
 
@@ -93,36 +93,36 @@ def _broyden(fun: Function, jacobian: Function, x: Array, xtol: Any, limit: int)
 
     def unfinished(state: Any) -> Any:
         _, f, _, step, count, _ = state
-        return (count < limit) & (step > tolerance) & (fnp.max(fnp.abs(f)) > 0)
+        return (count < limit) & (step > tolerance) & (jnp.max(jnp.abs(f)) > 0)
 
     def improve(state: Any) -> Any:
         x, f, inverse, _, count, nit = state
         p = -matmul(inverse, f)
-        norm = fnp.linalg.norm(f)
+        norm = jnp.linalg.norm(f)
 
         def too_far(inner: Any) -> Any:
             t, _, value, tries = inner
-            return ~(fnp.linalg.norm(value) <= (1 - 1e-4 * t) * norm) & (tries < 12)
+            return ~(jnp.linalg.norm(value) <= (1 - 1e-4 * t) * norm) & (tries < 12)
 
         def shorter(inner: Any) -> Any:
             t, _, _, tries = inner
             t = t / 2
             return t, x + t * p, fun(x + t * p), tries + 1
 
-        one = fnp.ones((), x.dtype)
+        one = jnp.ones((), x.dtype)
         t, point, after, tries = lax.while_loop(too_far, shorter, (one, x + p, fun(x + p), 0))
         s, y = t * p, after - f
         hy = matmul(inverse, y)
         divisor = vdot(s, hy)
-        usable = fnp.abs(divisor) > float(finfo(x.dtype).eps) * vdot(s, s)
-        updated = inverse + fnp.outer(s - hy, matmul(s, inverse)) / fnp.where(usable, divisor, 1)
+        usable = jnp.abs(divisor) > float(finfo(x.dtype).eps) * vdot(s, s)
+        updated = inverse + jnp.outer(s - hy, matmul(s, inverse)) / jnp.where(usable, divisor, 1)
         # where the direction was bad, the Jacobian is computed anew
         fresh = (tries >= 12) | ~usable
         inverse = lax.cond(fresh, lambda z: pinv(jacobian(z)), lambda _: updated, point)
-        step = fnp.linalg.norm(s) / fnp.maximum(fnp.linalg.norm(point), 1)
+        step = jnp.linalg.norm(s) / jnp.maximum(jnp.linalg.norm(point), 1)
         return point, after, inverse, step, count + 1 + tries, nit + 1
 
-    start = (x, fun(x), pinv(jacobian(x)), fnp.full((), math.inf, x.dtype), 1, 0)
+    start = (x, fun(x), pinv(jacobian(x)), jnp.full((), math.inf, x.dtype), 1, 0)
     x, f, _, _, count, nit = lax.while_loop(unfinished, improve, start)
     return x, f, count, nit
 
@@ -144,7 +144,7 @@ def fixed_point(func: Function, x0: ArrayLike, args: tuple[Any, ...] = (), xtol:
     tolerance = at_least_eps(xtol, start.dtype)
 
     def apply(x: Array) -> Array:
-        y = fnp.asarray(of_args(x)).astype(start.dtype)
+        y = jnp.asarray(of_args(x)).astype(start.dtype)
         if y.shape != start.shape:
             raise ShapeError(f"functrans.scipy.optimize.fixed_point: func returns shape {y.shape}, "
                              f"and x has {start.shape}.", where=user_source())
@@ -153,7 +153,7 @@ def fixed_point(func: Function, x0: ArrayLike, args: tuple[Any, ...] = (), xtol:
     def search(x: Array) -> tuple[Array, Any]:
         def unfinished(state: Any) -> Any:
             _, change, count = state
-            return (fnp.max(change) > tolerance) & (count < maxiter)
+            return (jnp.max(change) > tolerance) & (count < maxiter)
 
         def improve(state: Any) -> Any:
             x, _, count = state
@@ -161,13 +161,13 @@ def fixed_point(func: Function, x0: ArrayLike, args: tuple[Any, ...] = (), xtol:
             if method == "del2":
                 z = apply(y)
                 bend = z - 2 * y + x
-                y = fnp.where(bend == 0, z, x - (y - x) ** 2 / fnp.where(bend == 0, 1, bend))
-            change = fnp.abs(y - x) / fnp.where(x == 0, 1, fnp.abs(x))
+                y = jnp.where(bend == 0, z, x - (y - x) ** 2 / jnp.where(bend == 0, 1, bend))
+            change = jnp.abs(y - x) / jnp.where(x == 0, 1, jnp.abs(x))
             return y, change, count + 1
 
         found, change, _ = lax.while_loop(unfinished, improve,
-                                          (x, fnp.full_like(x, math.inf), 0))
-        return found, fnp.max(change) <= tolerance
+                                          (x, jnp.full_like(x, math.inf), 0))
+        return found, jnp.max(change) <= tolerance
 
     found, close = solution(lambda x: x - apply(x), start, search)
-    return fnp.where(close, found, math.nan)
+    return jnp.where(close, found, math.nan)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -75,7 +75,7 @@ def minimize_scalar(fun: Function, bracket: Any = None, bounds: Any = None,
             return _brent(value, points[0], points[1], None, math.sqrt(eps), absolute / 3,
                           known["maxiter"], 0)
         low, middle, high, calls = _bracket(value, points)
-        left, right = fnp.minimum(low, high), fnp.maximum(low, high)
+        left, right = jnp.minimum(low, high), jnp.maximum(low, high)
         if how == "golden":
             relative = math.sqrt(eps) if tolerance is None else max(tolerance, math.sqrt(eps))
             return _golden(value, left, middle, right, relative, known["maxiter"], calls)
@@ -87,7 +87,7 @@ def minimize_scalar(fun: Function, bracket: Any = None, bounds: Any = None,
             found: Array = grad(value)(x)
             return found
         # a step of the gradient; at a bound only the bound moves the minimum
-        return x - fnp.clip(x - grad(value)(x), points[0], points[1])
+        return x - jnp.clip(x - grad(value)(x), points[0], points[1])
 
     at, (converged, nfev, nit) = solution(stationary, points[0], search)
     return ScalarResults(at, value(at), converged, nfev, nit)
@@ -100,8 +100,8 @@ def _bracket(f: Function, points: list[Array]) -> Any:
     a, b = points
     fa, fb = f(a), f(b)
     uphill = fb > fa
-    a, b = fnp.where(uphill, b, a), fnp.where(uphill, a, b)
-    fb = fnp.where(uphill, fa, fb)
+    a, b = jnp.where(uphill, b, a), jnp.where(uphill, a, b)
+    fb = jnp.where(uphill, fa, fb)
     c = b + _GROW * (b - a)
 
     def unfinished(state: Any) -> Any:
@@ -124,8 +124,8 @@ def _brent(f: Function, low: Array, high: Array, middle: Array | None, relative:
     fx = f(x)
 
     def finished(a: Array, b: Array, x: Array) -> Array:
-        tol = relative * fnp.abs(x) + absolute
-        return fnp.abs(x - (a + b) / 2) <= 2 * tol - (b - a) / 2
+        tol = relative * jnp.abs(x) + absolute
+        return jnp.abs(x - (a + b) / 2) <= 2 * tol - (b - a) / 2
 
     def unfinished(state: Any) -> Any:
         a, b, x, *_, count = state
@@ -133,61 +133,61 @@ def _brent(f: Function, low: Array, high: Array, middle: Array | None, relative:
 
     def improve(state: Any) -> Any:
         a, b, x, w, v, fx, fw, fv, step, last, count = state
-        tol = relative * fnp.abs(x) + absolute
+        tol = relative * jnp.abs(x) + absolute
         center = (a + b) / 2
         r, q = (x - w) * (fx - fv), (x - v) * (fx - fw)
         p = (x - v) * q - (x - w) * r
         q = 2 * (q - r)
-        p, q = fnp.where(q > 0, -p, p), fnp.abs(q)
-        useful = (fnp.abs(last) > tol) & (fnp.abs(p) < fnp.abs(q * last / 2)) & (
+        p, q = jnp.where(q > 0, -p, p), jnp.abs(q)
+        useful = (jnp.abs(last) > tol) & (jnp.abs(p) < jnp.abs(q * last / 2)) & (
             p > q * (a - x)) & (p < q * (b - x)) & (q > 0)
-        parabola = p / fnp.where(q > 0, q, 1)
+        parabola = p / jnp.where(q > 0, q, 1)
         point = x + parabola
         near_end = (point - a < 2 * tol) | (b - point < 2 * tol)
-        parabola = fnp.where(near_end, fnp.where(x < center, tol, -tol), parabola)
-        rest = fnp.where(x < center, b - x, a - x)
-        new_last = fnp.where(useful, step, rest)
-        new = fnp.where(useful, parabola, _GOLDEN * rest)
-        u = x + fnp.where(fnp.abs(new) >= tol, new, fnp.where(new > 0, tol, -tol))
+        parabola = jnp.where(near_end, jnp.where(x < center, tol, -tol), parabola)
+        rest = jnp.where(x < center, b - x, a - x)
+        new_last = jnp.where(useful, step, rest)
+        new = jnp.where(useful, parabola, _GOLDEN * rest)
+        u = x + jnp.where(jnp.abs(new) >= tol, new, jnp.where(new > 0, tol, -tol))
         fu = f(u)
         better = fu <= fx
-        a = fnp.where(better, fnp.where(u < x, a, x), fnp.where(u < x, u, a))
-        b = fnp.where(better, fnp.where(u < x, x, b), fnp.where(u < x, b, u))
+        a = jnp.where(better, jnp.where(u < x, a, x), jnp.where(u < x, u, a))
+        b = jnp.where(better, jnp.where(u < x, x, b), jnp.where(u < x, b, u))
         second = ~better & ((fu <= fw) | (w == x))
         third = ~better & ~second & ((fu <= fv) | (v == x) | (v == w))
-        v2 = fnp.where(better | second, w, fnp.where(third, u, v))
-        fv2 = fnp.where(better | second, fw, fnp.where(third, fu, fv))
-        w2 = fnp.where(better, x, fnp.where(second, u, w))
-        fw2 = fnp.where(better, fx, fnp.where(second, fu, fw))
-        return (a, b, fnp.where(better, u, x), w2, v2, fnp.where(better, fu, fx), fw2, fv2, new,
+        v2 = jnp.where(better | second, w, jnp.where(third, u, v))
+        fv2 = jnp.where(better | second, fw, jnp.where(third, fu, fv))
+        w2 = jnp.where(better, x, jnp.where(second, u, w))
+        fw2 = jnp.where(better, fx, jnp.where(second, fu, fw))
+        return (a, b, jnp.where(better, u, x), w2, v2, jnp.where(better, fu, fx), fw2, fv2, new,
                 new_last, count + 1)
 
-    zero = fnp.zeros_like(x)
+    zero = jnp.zeros_like(x)
     start = (low, high, x, x, x, fx, fx, fx, zero, zero, 0)
     a, b, x, *_, count = lax.while_loop(unfinished, improve, start)
-    return x, (finished(a, b, x) & ~fnp.isnan(f(x)), calls + count + 1, count)
+    return x, (finished(a, b, x) & ~jnp.isnan(f(x)), calls + count + 1, count)
 
 
 def _golden(f: Function, low: Array, middle: Array, high: Array, relative: float, limit: int,
             calls: Any) -> Any:
     right = high - middle > middle - low
-    x1 = fnp.where(right, middle, middle - _GOLDEN * (middle - low))
-    x2 = fnp.where(right, middle + _GOLDEN * (high - middle), middle)
+    x1 = jnp.where(right, middle, middle - _GOLDEN * (middle - low))
+    x2 = jnp.where(right, middle + _GOLDEN * (high - middle), middle)
 
     def unfinished(state: Any) -> Any:
         a, x1, x2, b, _, _, count = state
-        return (b - a > relative * (fnp.abs(x1) + fnp.abs(x2))) & (count < limit)
+        return (b - a > relative * (jnp.abs(x1) + jnp.abs(x2))) & (count < limit)
 
     def improve(state: Any) -> Any:
         a, x1, x2, b, f1, f2, count = state
         forth = f2 < f1
-        point = fnp.where(forth, x2 + _GOLDEN * (b - x2), x1 - _GOLDEN * (x1 - a))
+        point = jnp.where(forth, x2 + _GOLDEN * (b - x2), x1 - _GOLDEN * (x1 - a))
         value = f(point)
-        return (fnp.where(forth, x1, a), fnp.where(forth, x2, point), fnp.where(forth, point, x1),
-                fnp.where(forth, b, x2), fnp.where(forth, f2, value), fnp.where(forth, value, f1),
+        return (jnp.where(forth, x1, a), jnp.where(forth, x2, point), jnp.where(forth, point, x1),
+                jnp.where(forth, b, x2), jnp.where(forth, f2, value), jnp.where(forth, value, f1),
                 count + 1)
 
     start = (low, x1, x2, high, f(x1), f(x2), 0)
     a, x1, x2, b, f1, f2, count = lax.while_loop(unfinished, improve, start)
-    close = b - a <= relative * (fnp.abs(x1) + fnp.abs(x2))
-    return fnp.where(f1 < f2, x1, x2), (close, calls + count + 2, count)
+    close = b - a <= relative * (jnp.abs(x1) + jnp.abs(x2))
+    return jnp.where(f1 < f2, x1, x2), (close, calls + count + 2, count)

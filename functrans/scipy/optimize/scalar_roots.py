@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, overload
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ConcretizationError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted, is_traced
@@ -192,7 +192,7 @@ def _root(how: str, f: Function, a: ArrayLike, b: ArrayLike, args: Any, xtol: fl
 
 def _value(found: ScalarRootResults, full_output: bool
            ) -> Array | tuple[Array, ScalarRootResults]:
-    x = fnp.where(found.converged, found.root, math.nan)
+    x = jnp.where(found.converged, found.root, math.nan)
     return (x, found) if full_output else x
 
 
@@ -236,21 +236,21 @@ def _bisected(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int)
 
     def unfinished(state: Any) -> Any:
         low, high, fl, _, count = state
-        return (fnp.abs(high - low) > xtol + rtol * fnp.abs(low)) & (count < limit) & (fl != 0)
+        return (jnp.abs(high - low) > xtol + rtol * jnp.abs(low)) & (count < limit) & (fl != 0)
 
     def improve(state: Any) -> Any:
         low, high, fl, fh, count = state
         middle = low + (high - low) / 2
         fm = f(middle)
-        left = fnp.sign(fm) == fnp.sign(fl)
+        left = jnp.sign(fm) == jnp.sign(fl)
         done = fm == 0
-        low, fl = fnp.where(left | done, middle, low), fnp.where(left | done, fm, fl)
-        return low, fnp.where(left, high, middle), fl, fnp.where(left, fh, fm), count + 1
+        low, fl = jnp.where(left | done, middle, low), jnp.where(left | done, fm, fl)
+        return low, jnp.where(left, high, middle), fl, jnp.where(left, fh, fm), count + 1
 
-    start = (fnp.where(fb == 0, b, a), b, fnp.where(fb == 0, fb, fa), fb, 0)
+    start = (jnp.where(fb == 0, b, a), b, jnp.where(fb == 0, fb, fa), fb, 0)
     low, high, fl, _, count = lax.while_loop(unfinished, improve, start)
-    found = fnp.where(fl == 0, low, low + (high - low) / 2)
-    close = (fnp.abs(high - low) <= xtol + rtol * fnp.abs(low)) | (fl == 0)
+    found = jnp.where(fl == 0, low, low + (high - low) / 2)
+    close = (jnp.abs(high - low) <= xtol + rtol * jnp.abs(low)) | (fl == 0)
     return found, (count, count + 2, close & (fa * fb <= 0))
 
 
@@ -258,12 +258,12 @@ def _brent(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) ->
     fa, fb = f(a), f(b)
 
     def delta(x: Array) -> Array:
-        found: Array = (xtol + rtol * fnp.abs(x)) / 2
+        found: Array = (xtol + rtol * jnp.abs(x)) / 2
         return found
 
     def unfinished(state: Any) -> Any:
         _, now, blk, _, fnow, _, _, _, count = state
-        return (fnow != 0) & (fnp.abs(blk - now) / 2 > delta(now)) & (count < limit)
+        return (fnow != 0) & (jnp.abs(blk - now) / 2 > delta(now)) & (count < limit)
 
     def improve(state: Any) -> Any:
         pre, now, blk, fpre, fnow, fblk, spre, snow, count = state
@@ -271,37 +271,37 @@ def _brent(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) ->
         half = (blk - now) / 2
         secant = pre == blk
         # a secant, or the inverse parabola through three points
-        p1 = fnp.where(fnow == fpre, 1, fnow - fpre)
+        p1 = jnp.where(fnow == fpre, 1, fnow - fpre)
         line = -fnow * (now - pre) / p1
-        dpre = (fpre - fnow) / fnp.where(pre == now, 1, pre - now)
-        dblk = (fblk - fnow) / fnp.where(blk == now, 1, blk - now)
+        dpre = (fpre - fnow) / jnp.where(pre == now, 1, pre - now)
+        dblk = (fblk - fnow) / jnp.where(blk == now, 1, blk - now)
         divisor = dblk * dpre * (fblk - fpre)
-        curve = -fnow * (fblk * dblk - fpre * dpre) / fnp.where(divisor == 0, 1, divisor)
-        trial = fnp.where(secant, line, curve)
-        good = (fnp.abs(spre) > d) & (fnp.abs(fnow) < fnp.abs(fpre)) & (
-            2 * fnp.abs(trial) < fnp.minimum(fnp.abs(spre), 3 * fnp.abs(half) - d))
-        spre, snow = fnp.where(good, snow, half), fnp.where(good, trial, half)
-        point = now + fnp.where(fnp.abs(snow) > d, snow, fnp.where(half > 0, d, -d))
+        curve = -fnow * (fblk * dblk - fpre * dpre) / jnp.where(divisor == 0, 1, divisor)
+        trial = jnp.where(secant, line, curve)
+        good = (jnp.abs(spre) > d) & (jnp.abs(fnow) < jnp.abs(fpre)) & (
+            2 * jnp.abs(trial) < jnp.minimum(jnp.abs(spre), 3 * jnp.abs(half) - d))
+        spre, snow = jnp.where(good, snow, half), jnp.where(good, trial, half)
+        point = now + jnp.where(jnp.abs(snow) > d, snow, jnp.where(half > 0, d, -d))
         return arranged(now, point, blk, fnow, f(point), fblk, spre, snow, count + 1)
 
     def arranged(pre: Any, now: Any, blk: Any, fpre: Any, fnow: Any, fblk: Any, spre: Any,
                  snow: Any, count: Any) -> Any:
         """The bracket is between `now`, the better end, and `blk`."""
-        crossed = (fpre != 0) & (fnow != 0) & (fnp.sign(fpre) != fnp.sign(fnow))
-        blk, fblk = fnp.where(crossed, pre, blk), fnp.where(crossed, fpre, fblk)
-        spre, snow = fnp.where(crossed, now - pre, spre), fnp.where(crossed, now - pre, snow)
-        swap = fnp.abs(fblk) < fnp.abs(fnow)
-        pre, now, blk = fnp.where(swap, now, pre), fnp.where(swap, blk, now), fnp.where(
+        crossed = (fpre != 0) & (fnow != 0) & (jnp.sign(fpre) != jnp.sign(fnow))
+        blk, fblk = jnp.where(crossed, pre, blk), jnp.where(crossed, fpre, fblk)
+        spre, snow = jnp.where(crossed, now - pre, spre), jnp.where(crossed, now - pre, snow)
+        swap = jnp.abs(fblk) < jnp.abs(fnow)
+        pre, now, blk = jnp.where(swap, now, pre), jnp.where(swap, blk, now), jnp.where(
             swap, now, blk)
-        fpre, fnow, fblk = fnp.where(swap, fnow, fpre), fnp.where(swap, fblk, fnow), fnp.where(
+        fpre, fnow, fblk = jnp.where(swap, fnow, fpre), jnp.where(swap, fblk, fnow), jnp.where(
             swap, fnow, fblk)
         return pre, now, blk, fpre, fnow, fblk, spre, snow, count
 
     at_a = fa == 0
-    b_first = fnp.where(at_a, a, b)
-    start = arranged(a, b_first, a, fa, fnp.where(at_a, fa, fb), fa, b - a, b - a, 0)
+    b_first = jnp.where(at_a, a, b)
+    start = arranged(a, b_first, a, fa, jnp.where(at_a, fa, fb), fa, b - a, b - a, 0)
     _, now, blk, _, fnow, _, _, _, count = lax.while_loop(unfinished, improve, start)
-    close = (fnow == 0) | (fnp.abs(blk - now) / 2 <= delta(now))
+    close = (fnow == 0) | (jnp.abs(blk - now) / 2 <= delta(now))
     return now, (count, count + 2, close & (fa * fb <= 0))
 
 
@@ -310,7 +310,7 @@ def _ridders(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) 
 
     def unfinished(state: Any) -> Any:
         low, high, fl, fh, x, count = state
-        return (fnp.abs(high - low) > xtol + rtol * fnp.abs(x)) & (count < limit) & (
+        return (jnp.abs(high - low) > xtol + rtol * jnp.abs(x)) & (count < limit) & (
             fl != 0) & (fh != 0)
 
     def improve(state: Any) -> Any:
@@ -318,22 +318,22 @@ def _ridders(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) 
         half = (high - low) / 2
         middle = low + half
         fm = f(middle)
-        root = fnp.sqrt(fm * fm - fl * fh)
-        x = middle + half * fnp.sign(fl - fh) * fm / fnp.where(root == 0, 1, root)
-        x = fnp.where(root == 0, middle, x)
+        root = jnp.sqrt(fm * fm - fl * fh)
+        x = middle + half * jnp.sign(fl - fh) * fm / jnp.where(root == 0, 1, root)
+        x = jnp.where(root == 0, middle, x)
         fx = f(x)
         # the two of four points that have the root between them, as near as can be
-        between = fnp.sign(fm) != fnp.sign(fx)
-        left = fnp.sign(fl) != fnp.sign(fx)
-        new_low = fnp.where(between, middle, fnp.where(left, low, x))
-        new_fl = fnp.where(between, fm, fnp.where(left, fl, fx))
-        new_high = fnp.where(between, x, fnp.where(left, x, high))
-        new_fh = fnp.where(between, fx, fnp.where(left, fx, fh))
+        between = jnp.sign(fm) != jnp.sign(fx)
+        left = jnp.sign(fl) != jnp.sign(fx)
+        new_low = jnp.where(between, middle, jnp.where(left, low, x))
+        new_fl = jnp.where(between, fm, jnp.where(left, fl, fx))
+        new_high = jnp.where(between, x, jnp.where(left, x, high))
+        new_fh = jnp.where(between, fx, jnp.where(left, fx, fh))
         return new_low, new_high, new_fl, new_fh, x, count + 1
 
     low, high, fl, fh, x, count = lax.while_loop(unfinished, improve, (a, b, fa, fb, a, 0))
-    found = fnp.where(fl == 0, low, fnp.where(fh == 0, high, x))
-    close = (fnp.abs(high - low) <= xtol + rtol * fnp.abs(x)) | (fl == 0) | (fh == 0)
+    found = jnp.where(fl == 0, low, jnp.where(fh == 0, high, x))
+    close = (jnp.abs(high - low) <= xtol + rtol * jnp.abs(x)) | (fl == 0) | (fh == 0)
     return found, (count, 2 * count + 2, close & (fa * fb <= 0))
 
 
@@ -362,31 +362,31 @@ def _near(how: str, fun: Function, x0: ArrayLike, x1: ArrayLike | None, slopes: 
 
     def unfinished(state: Any) -> Any:
         z, last, *_, count = state
-        return (fnp.abs(z - last) > xtol + rtol * fnp.abs(z)) & (count < limit)
+        return (jnp.abs(z - last) > xtol + rtol * jnp.abs(z)) & (count < limit)
 
     def improve(state: Any) -> Any:
         z, last, fz, flast, count = state
         if how == "secant":
             rise = fz - flast
-            step = fnp.where(rise == 0, 0, fz * (z - last) / fnp.where(rise == 0, 1, rise))
+            step = jnp.where(rise == 0, 0, fz * (z - last) / jnp.where(rise == 0, 1, rise))
         else:
             d = slope(z)
-            step = fnp.where(fz == 0, 0, fz / d)
+            step = jnp.where(fz == 0, 0, fz / d)
             if how == "halley":
                 correction = step * bend(z) / d / 2
-                step = fnp.where(fnp.abs(correction) < 1, step / (1 - correction), step)
+                step = jnp.where(jnp.abs(correction) < 1, step / (1 - correction), step)
         point = z - step
         return point, z, value(point), fz, count + 1
 
     def search(z: Array) -> tuple[Array, Any]:
-        near = z * (1 + 1e-4) + fnp.where(z >= 0, 1e-4, -1e-4)
+        near = z * (1 + 1e-4) + jnp.where(z >= 0, 1e-4, -1e-4)
         other = second[0] if second else near
         if how == "secant":
             start = (other, z, value(other), value(z), 0)
         else:
-            start = (z, fnp.full_like(z, math.inf), value(z), value(z), 0)
+            start = (z, jnp.full_like(z, math.inf), value(z), value(z), 0)
         found, last, fz, _, count = lax.while_loop(unfinished, improve, start)
-        close = (fnp.abs(found - last) <= xtol + rtol * fnp.abs(found)) & fnp.isfinite(fz)
+        close = (jnp.abs(found - last) <= xtol + rtol * jnp.abs(found)) & jnp.isfinite(fz)
         return found, (count, count + 1, close)
 
     root, (count, calls, converged) = solution(value, x, search)

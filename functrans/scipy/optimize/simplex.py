@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array
 
@@ -30,19 +30,19 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
     n = x.size
     expand, contract, shrink = (1 + 2 / n, 0.75 - 1 / (2 * n), 1 - 1 / n) if adaptive \
         else (2.0, 0.5, 0.5)
-    corners = fnp.where(x != 0, 1.05 * x, 0.00025)
-    points = fnp.concatenate([x[None], fnp.where(fnp.eye(n, dtype=bool), corners, x)])
-    start = _sorted(points, vmap(fun)(points), fnp.array(0), fnp.array(n + 1))
+    corners = jnp.where(x != 0, 1.05 * x, 0.00025)
+    points = jnp.concatenate([x[None], jnp.where(jnp.eye(n, dtype=bool), corners, x)])
+    start = _sorted(points, vmap(fun)(points), jnp.array(0), jnp.array(n + 1))
 
     def is_small(s: Simplex) -> Any:
-        near = fnp.max(fnp.abs(s.points[1:] - s.points[0])) <= xatol
-        return near & (fnp.max(fnp.abs(s.values[1:] - s.values[0])) <= fatol)
+        near = jnp.max(jnp.abs(s.points[1:] - s.points[0])) <= xatol
+        return near & (jnp.max(jnp.abs(s.values[1:] - s.values[0])) <= fatol)
 
     def unfinished(s: Simplex) -> Any:
         return ~is_small(s) & (s.nit < maxiter)
 
     def improve(s: Simplex) -> Simplex:
-        middle = fnp.mean(s.points[:-1], axis=0)
+        middle = jnp.mean(s.points[:-1], axis=0)
         worst, away = s.points[-1], middle - s.points[-1]
         reflected = middle + away
         value = fun(reflected)
@@ -51,16 +51,16 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
         farther = value < best
         outside = ~farther & (value >= second) & (value < last)
         inside = ~farther & (value >= second) & (value >= last)
-        factor = fnp.where(farther, expand, fnp.where(outside, contract, -contract))
+        factor = jnp.where(farther, expand, jnp.where(outside, contract, -contract))
         other = middle + factor * away
         tried = farther | outside | inside
         other_value = lax.cond(tried, fun, lambda _: value, other)
         take_other = (farther & (other_value < value)) | (outside & (other_value <= value)) | (
             inside & (other_value < last))
         shrinks = (outside | inside) & ~take_other
-        point = fnp.where(take_other, other, reflected)
+        point = jnp.where(take_other, other, reflected)
         replaced = s.points.at[-1].set(point)
-        values = s.values.at[-1].set(fnp.where(take_other, other_value, value))
+        values = s.values.at[-1].set(jnp.where(take_other, other_value, value))
 
         def smaller(_: Any) -> tuple[Array, Array]:
             points = s.points[0] + shrink * (s.points - s.points[0])
@@ -75,5 +75,5 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
 
 
 def _sorted(points: Array, values: Array, nit: Array, nfev: Array) -> Simplex:
-    order = fnp.argsort(fnp.where(fnp.isnan(values), fnp.inf, values))
+    order = jnp.argsort(jnp.where(jnp.isnan(values), jnp.inf, values))
     return Simplex(points[order], values[order], nit, nfev)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -53,7 +53,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str =
     """
     one_of("signal.correlate", "method", method, ("auto", "direct", "fft"))
     x, y = _operands("correlate", in1, in2, mode)
-    y = fnp.flip(fnp.conj(y))
+    y = jnp.flip(jnp.conj(y))
     return fftconvolve(x, y, mode) if method == "fft" else _convolved(x, y, mode, precision)
 
 
@@ -84,9 +84,9 @@ def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", boundary: s
     """
     x, y = _operands("correlate2d", in1, in2, mode)
     # in reverse, so that the middle of an even number of places is that of SciPy
-    out = _in_the_plane("correlate2d", fnp.flip(x), fnp.conj(y), mode, boundary, fillvalue,
+    out = _in_the_plane("correlate2d", jnp.flip(x), jnp.conj(y), mode, boundary, fillvalue,
                         precision)
-    return fnp.flip(out)
+    return jnp.flip(out)
 
 
 def _in_the_plane(name: str, x: Array, y: Array, mode: str, boundary: str, fillvalue: Any,
@@ -99,7 +99,7 @@ def _in_the_plane(name: str, x: Array, y: Array, mode: str, boundary: str, fillv
         return _convolved(x, y, mode, precision)
     pads = [(n - 1, n - 1) for n in y.shape]
     options = {"constant_values": fillvalue} if how == "constant" else {}
-    whole = _convolved(fnp.pad(x, pads, mode=how, **options), y, "valid", precision)
+    whole = _convolved(jnp.pad(x, pads, mode=how, **options), y, "valid", precision)
     return whole if mode == "full" else centred(whole, x.shape)
 
 
@@ -116,16 +116,16 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full",
     """
     x, y, over = _with_axes("fftconvolve", in1, in2, mode, axes)
     if not x.size or not y.size:
-        return fnp.zeros((0,), x.dtype)
+        return jnp.zeros((0,), x.dtype)
     sizes = [x.shape[a] + y.shape[a] - 1 for a in over]
     lengths = [next_fast_len(n, real=kind(x.dtype) != "c") for n in sizes]
     if not over:
         return x * y
     if kind(x.dtype) == "c":
-        out = fnp.fft.ifftn(fnp.fft.fftn(x, lengths, over) * fnp.fft.fftn(y, lengths, over),
+        out = jnp.fft.ifftn(jnp.fft.fftn(x, lengths, over) * jnp.fft.fftn(y, lengths, over),
                             lengths, over)
     else:
-        out = fnp.fft.irfftn(fnp.fft.rfftn(x, lengths, over) * fnp.fft.rfftn(y, lengths, over),
+        out = jnp.fft.irfftn(jnp.fft.rfftn(x, lengths, over) * jnp.fft.rfftn(y, lengths, over),
                              lengths, over)
     index = [slice(None)] * out.ndim
     for a, n in zip(over, sizes):
@@ -155,18 +155,18 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full",
     step = block - overlap
     if long.shape[a] <= 2 * step:
         return fftconvolve(x, y, mode, over)
-    long, short = fnp.moveaxis(long, a, -1), fnp.moveaxis(short, a, -1)
+    long, short = jnp.moveaxis(long, a, -1), jnp.moveaxis(short, a, -1)
     size = long.shape[-1] + overlap
     count = -(-size // step)
-    padded = fnp.pad(long, [(0, 0)] * (long.ndim - 1) + [(0, count * step - long.shape[-1])])
+    padded = jnp.pad(long, [(0, 0)] * (long.ndim - 1) + [(0, count * step - long.shape[-1])])
     blocks = padded.reshape(*long.shape[:-1], count, step)
     parts = fftconvolve(blocks, short[..., None, :], "full", axes=-1)
     # what a block has beyond its end is added to the next one
     body, tail = parts[..., :step], parts[..., step:]
     width = [(0, 0)] * (long.ndim - 1) + [(1, 0), (0, step - overlap)]
-    body = body + fnp.pad(tail[..., :-1, :], width)
+    body = body + jnp.pad(tail[..., :-1, :], width)
     out = body.reshape(*body.shape[:-2], count * step)[..., :size]
-    return _of_mode(fnp.moveaxis(out, -1, a), x, y, mode, over)
+    return _of_mode(jnp.moveaxis(out, -1, a), x, y, mode, over)
 
 
 def _with_axes(name: str, in1: ArrayLike, in2: ArrayLike, mode: str,
@@ -202,8 +202,8 @@ def _larger_first(name: str, x: Array, y: Array, over: Sequence[int]) -> tuple[A
 def _operands(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
     """Both arrays in one dtype; integers stay integers."""
     one_of(f"signal.{name}", "mode", mode, MODES)
-    x, y = (fnp.asarray(v) for v in promote_dtypes(f"signal.{name}", fnp.asarray(in1),
-                                                   fnp.asarray(in2)))
+    x, y = (jnp.asarray(v) for v in promote_dtypes(f"signal.{name}", jnp.asarray(in1),
+                                                   jnp.asarray(in2)))
     if x.ndim != y.ndim:
         raise ShapeError(f"functrans.scipy.signal.{name}: in1 has shape {x.shape}, in2 {y.shape}.",
                          where=user_source(), why="both have the same number of axes.",
@@ -227,7 +227,7 @@ def _convolved(x: Array, y: Array, mode: str, precision: PrecisionLike) -> Array
     if mode == "valid" and all(a <= b for a, b in zip(x.shape, y.shape)):
         x, y = y, x
     pads = [(0, 0) if mode == "valid" else (n - 1, n - 1) for n in y.shape]
-    out = lax.conv_general_dilated(x[None, None], fnp.flip(y)[None, None], (1,) * x.ndim, pads,
+    out = lax.conv_general_dilated(x[None, None], jnp.flip(y)[None, None], (1,) * x.ndim, pads,
                                    precision=precision)[0, 0]
     return centred(out, first) if mode == "same" else out
 

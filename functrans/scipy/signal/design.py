@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_complex, default_float
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -104,12 +104,12 @@ def _made(name: str, prototype: Zeros, Wn: Cutoff, btype: str, analog: bool, out
     if not analog:
         found = digital(found, 2.0)
     if output == "sos":
-        return fnp.asarray(sections_of(found)).astype(default_float())
+        return jnp.asarray(sections_of(found)).astype(default_float())
     if output == "ba":
-        return tuple(fnp.asarray(v).astype(default_float()) for v in transfer_of(found))
-    return (fnp.asarray(found.zeros).astype(default_complex()),
-            fnp.asarray(found.poles).astype(default_complex()),
-            fnp.asarray(found.gain).astype(default_float()))
+        return tuple(jnp.asarray(v).astype(default_float()) for v in transfer_of(found))
+    return (jnp.asarray(found.zeros).astype(default_complex()),
+            jnp.asarray(found.poles).astype(default_complex()),
+            jnp.asarray(found.gain).astype(default_float()))
 
 
 def sections_of_cheby1(order: int, ripple: float, edge: float) -> np.ndarray[Any, Any]:
@@ -132,7 +132,7 @@ def firwin(numtaps: int, cutoff: Cutoff, *, width: float | None = None, window: 
     [0.0462 0.9076 0.0462]
     """
     values = windowed_sinc(numtaps, cutoff, width, window, pass_zero, scale, fs)
-    return fnp.asarray(values).astype(default_float())
+    return jnp.asarray(values).astype(default_float())
 
 
 def windowed_sinc(numtaps: int, cutoff: Cutoff, width: float | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index, slice_axis
@@ -35,23 +35,23 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear",
     (x,) = inexact(data)
     axis = axis_index(axis, x.ndim, "detrend")
     if type in ("constant", "c"):
-        return x - fnp.mean(x, axis=axis, keepdims=True)
+        return x - jnp.mean(x, axis=axis, keepdims=True)
     size = x.shape[axis]
     points = sorted({0, size, *(int(b) for b in np.atleast_1d(np.asarray(bp)))})
     if points[0] < 0 or points[-1] > size:
         raise ArgumentError(f"functrans.scipy.signal.detrend: bp is {bp}.", where=user_source(),
                             why=f"there are {size} points.")
     parts = [_straight(slice_axis(x, a, b, axis), axis) for a, b in pairwise(points)]
-    return parts[0] if len(parts) == 1 else fnp.concatenate(parts, axis=axis)
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=axis)
 
 
 def _straight(x: Array, axis: int) -> Array:
     """x less its line, whose slope is taken about the middle."""
     size = x.shape[axis]
-    x = x - fnp.mean(x, axis=axis, keepdims=True)
+    x = x - jnp.mean(x, axis=axis, keepdims=True)
     if size < 2:
         return x
     places = np.arange(size) - (size - 1) / 2
-    t = fnp.asarray(places / np.linalg.norm(places)).astype(x.real.dtype)
+    t = jnp.asarray(places / np.linalg.norm(places)).astype(x.real.dtype)
     t = t.reshape(*(size if a == axis else 1 for a in range(x.ndim)))
-    return x - t * fnp.sum(x * t, axis=axis, keepdims=True)
+    return x - t * jnp.sum(x * t, axis=axis, keepdims=True)

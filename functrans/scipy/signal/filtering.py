@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index
@@ -36,20 +36,20 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1,
     b, a, signal, *state = inexact(b, a, x, *([] if zi is None else [zi]))
     b, a = _coefficients("lfilter", b, a)
     axis = axis_index(axis, signal.ndim, "lfilter")
-    signal = fnp.moveaxis(signal, axis, -1)
+    signal = jnp.moveaxis(signal, axis, -1)
     order = b.shape[0] - 1
     if state:
-        delays = fnp.moveaxis(state[0], axis, -1) if state[0].ndim == signal.ndim else state[0]
+        delays = jnp.moveaxis(state[0], axis, -1) if state[0].ndim == signal.ndim else state[0]
         if delays.shape[-1:] != (order,):
             raise ShapeError(f"functrans.scipy.signal.lfilter: zi has shape {state[0].shape}.",
                              where=user_source(), why=f"there are {order} delays, along the axis "
                              "that is filtered.")
-        delays = fnp.broadcast_to(delays, (*signal.shape[:-1], order))
+        delays = jnp.broadcast_to(delays, (*signal.shape[:-1], order))
     else:
-        delays = fnp.zeros((*signal.shape[:-1], order), signal.dtype)
+        delays = jnp.zeros((*signal.shape[:-1], order), signal.dtype)
     y, last = _filtered(b, a, signal, delays)
-    y = fnp.moveaxis(y, -1, axis)
-    return (y, fnp.moveaxis(last, -1, axis)) if state else y
+    y = jnp.moveaxis(y, -1, axis)
+    return (y, jnp.moveaxis(last, -1, axis)) if state else y
 
 
 def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
@@ -101,18 +101,18 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     sections, signal, *state = inexact(sos, x, *([] if zi is None else [zi]))
     sections = _sections("sosfilt", sections)
     axis = axis_index(axis, signal.ndim, "sosfilt")
-    signal = fnp.moveaxis(signal, axis, -1)
+    signal = jnp.moveaxis(signal, axis, -1)
     shape = (sections.shape[0], *signal.shape[:-1], 2)
     if state:
-        delays = fnp.moveaxis(state[0], axis + 1, -1)
+        delays = jnp.moveaxis(state[0], axis + 1, -1)
         if delays.shape != shape:
             raise ShapeError(f"functrans.scipy.signal.sosfilt: zi has shape {state[0].shape}.",
                              where=user_source(), why=f"with the axis at the end it is {shape}.")
     else:
-        delays = fnp.zeros(shape, signal.dtype)
+        delays = jnp.zeros(shape, signal.dtype)
     y, last = _by_sections(sections, signal, delays)
-    y = fnp.moveaxis(y, -1, axis)
-    return (y, fnp.moveaxis(last, -1, axis + 1)) if state else y
+    y = jnp.moveaxis(y, -1, axis)
+    return (y, jnp.moveaxis(last, -1, axis + 1)) if state else y
 
 
 def sosfilt_zi(sos: ArrayLike) -> Array:
@@ -155,7 +155,7 @@ def sosfiltfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, padtype: str | Non
 
 def _coefficients(name: str, b: Array, a: Array) -> tuple[Array, Array]:
     """b and a of one size, divided by a[0]."""
-    b, a = fnp.atleast_1d(b), fnp.atleast_1d(a)
+    b, a = jnp.atleast_1d(b), jnp.atleast_1d(a)
     for argument, v in (("b", b), ("a", a)):
         of_rank(f"signal.{name}", argument, v, 1)
         if not v.shape[0]:
@@ -163,18 +163,18 @@ def _coefficients(name: str, b: Array, a: Array) -> tuple[Array, Array]:
                              where=user_source())
     size = max(b.shape[0], a.shape[0])
     if a.shape[0] == 1:
-        return fnp.pad(b / a[0], (0, size - b.shape[0])), fnp.ones(1, a.dtype)
-    return (fnp.pad(b / a[0], (0, size - b.shape[0])), fnp.pad(a / a[0], (0, size - a.shape[0])))
+        return jnp.pad(b / a[0], (0, size - b.shape[0])), jnp.ones(1, a.dtype)
+    return (jnp.pad(b / a[0], (0, size - b.shape[0])), jnp.pad(a / a[0], (0, size - a.shape[0])))
 
 
 def _steady(b: Array, a: Array) -> Array:
     if a.shape[0] < b.shape[0]:
-        a = fnp.pad(a, (0, b.shape[0] - a.shape[0]))
+        a = jnp.pad(a, (0, b.shape[0] - a.shape[0]))
     difference = (b - a * b[0])[1:]
-    first = fnp.sum(difference) / fnp.sum(a)
+    first = jnp.sum(difference) / jnp.sum(a)
     # before the first delay there is none, so that its term is the first itself
-    sums_a, sums_b = fnp.cumsum(a)[:-1], fnp.cumsum(difference)
-    before = fnp.concatenate([fnp.zeros(1, sums_b.dtype), sums_b[:-1]])
+    sums_a, sums_b = jnp.cumsum(a)[:-1], jnp.cumsum(difference)
+    before = jnp.concatenate([jnp.zeros(1, sums_b.dtype), sums_b[:-1]])
     return sums_a * first - before
 
 
@@ -187,19 +187,19 @@ def _sections(name: str, sos: Array) -> Array:
 
 
 def _steady_sections(sos: Array) -> Array:
-    gain = fnp.ones((), sos.dtype)
+    gain = jnp.ones((), sos.dtype)
     found = []
     for i in range(sos.shape[0]):
         b, a = sos[i, :3], sos[i, 3:]
         found.append(gain * _steady(b, a))
-        gain = gain * fnp.sum(b) / fnp.sum(a)
-    return fnp.stack(found)
+        gain = gain * jnp.sum(b) / jnp.sum(a)
+    return jnp.stack(found)
 
 
 def _filtered(b: Array, a: Array, x: Array, delays: Array) -> tuple[Array, Array]:
     """The filtered signal along the last axis, and the delays after it."""
     order = b.shape[0] - 1
-    delays = fnp.broadcast_to(delays, (*x.shape[:-1], order)).astype(x.dtype)
+    delays = jnp.broadcast_to(delays, (*x.shape[:-1], order)).astype(x.dtype)
     if not order:
         return b[0] * x, delays
     if a.shape[0] == 1:
@@ -212,16 +212,16 @@ def _filtered(b: Array, a: Array, x: Array, delays: Array) -> tuple[Array, Array
                          for k in range(order)), out
 
         start = tuple(delays[..., k] for k in range(order))
-        last, y = lax.scan(step, start, fnp.moveaxis(x, -1, 0))
-        return fnp.moveaxis(y, 0, -1), fnp.stack(last, axis=-1)
+        last, y = lax.scan(step, start, jnp.moveaxis(x, -1, 0))
+        return jnp.moveaxis(y, 0, -1), jnp.stack(last, axis=-1)
 
     def step_of_many(state: Any, value: Any) -> Any:
         out = b[0] * value + state[..., 0]
-        later = fnp.concatenate([state[..., 1:], fnp.zeros_like(state[..., :1])], axis=-1)
+        later = jnp.concatenate([state[..., 1:], jnp.zeros_like(state[..., :1])], axis=-1)
         return b[1:] * value[..., None] - a[1:] * out[..., None] + later, out
 
-    many, y = lax.scan(step_of_many, delays, fnp.moveaxis(x, -1, 0))
-    return fnp.moveaxis(y, 0, -1), many
+    many, y = lax.scan(step_of_many, delays, jnp.moveaxis(x, -1, 0))
+    return jnp.moveaxis(y, 0, -1), many
 
 
 def _without_feedback(b: Array, x: Array, delays: Array) -> tuple[Array, Array]:
@@ -230,13 +230,13 @@ def _without_feedback(b: Array, x: Array, delays: Array) -> tuple[Array, Array]:
     y = lax.conv_general_dilated(lines, b[::-1][None, None], (1,), [(order, order)],
                                  precision="highest")
     y = y.reshape(*x.shape[:-1], size + order)
-    y = y + fnp.pad(delays, [(0, 0)] * (x.ndim - 1) + [(0, size)])
+    y = y + jnp.pad(delays, [(0, 0)] * (x.ndim - 1) + [(0, size)])
     return y[..., :size], y[..., size:]
 
 
 def _by_sections(sos: Array, x: Array, delays: Array) -> tuple[Array, Array]:
     count = sos.shape[0]
-    delays = fnp.broadcast_to(delays, (count, *x.shape[:-1], 2)).astype(x.dtype)
+    delays = jnp.broadcast_to(delays, (count, *x.shape[:-1], 2)).astype(x.dtype)
 
     def step(state: Any, value: Any) -> Any:
         after = []
@@ -248,15 +248,15 @@ def _by_sections(sos: Array, x: Array, delays: Array) -> tuple[Array, Array]:
         return tuple(after), value
 
     start = tuple((delays[i, ..., 0], delays[i, ..., 1]) for i in range(count))
-    last, y = lax.scan(step, start, fnp.moveaxis(x, -1, 0))
-    return fnp.moveaxis(y, 0, -1), fnp.stack([fnp.stack(pair, axis=-1) for pair in last])
+    last, y = lax.scan(step, start, jnp.moveaxis(x, -1, 0))
+    return jnp.moveaxis(y, 0, -1), jnp.stack([jnp.stack(pair, axis=-1) for pair in last])
 
 
 def _both_ways(name: str, run: Any, x: Array, axis: int, padtype: str | None, padlen: int
                ) -> Array:
     one_of(f"signal.{name}", "padtype", padtype, ("odd", "even", "constant", None))
     axis = axis_index(axis, x.ndim, name)
-    x = fnp.moveaxis(x, axis, -1)
+    x = jnp.moveaxis(x, axis, -1)
     count = 0 if padtype is None else int(padlen)
     if count:
         if x.shape[-1] <= count:
@@ -266,4 +266,4 @@ def _both_ways(name: str, run: Any, x: Array, axis: int, padtype: str | None, pa
         x = EXTENSIONS[padtype or "odd"](f"signal.{name}", x, count)
     y = run(x, x[..., :1])[..., ::-1]
     y = run(y, y[..., :1])[..., ::-1]
-    return fnp.moveaxis(y[..., count:y.shape[-1] - count], -1, axis)
+    return jnp.moveaxis(y[..., count:y.shape[-1] - count], -1, axis)

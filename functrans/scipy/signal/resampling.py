@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -23,7 +23,7 @@ from functrans.typing import Array, ArrayLike
 _MODES = {"constant": "constant", "symmetric": "symmetric", "reflect": "reflect", "edge": "edge",
           "wrap": "wrap", "line": "line", "smooth": "smooth"}
 _LEVELS: dict[str, Callable[..., Array]] = {
-    "mean": fnp.mean, "median": fnp.median, "maximum": fnp.max, "minimum": fnp.min}
+    "mean": jnp.mean, "median": jnp.median, "maximum": jnp.max, "minimum": jnp.min}
 
 
 def resample(x: ArrayLike, num: int, t: ArrayLike | None = None, axis: int = 0,
@@ -43,18 +43,18 @@ def resample(x: ArrayLike, num: int, t: ArrayLike | None = None, axis: int = 0,
     num = known_size("signal.resample", "num", num)
     size = v.shape[axis]
     is_real = dtypes.kind(v.dtype) != "c"
-    v = fnp.moveaxis(v, axis, -1)
-    spectrum = v if domain == "freq" else fnp.fft.rfft(v) if is_real else fnp.fft.fft(v)
+    v = jnp.moveaxis(v, axis, -1)
+    spectrum = v if domain == "freq" else jnp.fft.rfft(v) if is_real else jnp.fft.fft(v)
     is_real = is_real and domain == "time"
     if window is not None:
         weights = _spectral_window(window, size, is_real)
-        spectrum = spectrum * fnp.asarray(weights).astype(v.real.dtype)
+        spectrum = spectrum * jnp.asarray(weights).astype(v.real.dtype)
     least = min(num, size)
     if is_real:
         y = _padded(spectrum[..., :least // 2 + 1], num // 2 + 1)
         if least % 2 == 0 and num != size:
             y = _scaled_at(y, least // 2, 2.0 if num < size else 0.5)
-        out = fnp.fft.irfft(y, num) * (num / size)
+        out = jnp.fft.irfft(y, num) * (num / size)
     else:
         middle = (least + 1) // 2
         low, high = spectrum[..., :middle], spectrum[..., size - (least - middle):]
@@ -62,21 +62,21 @@ def resample(x: ArrayLike, num: int, t: ArrayLike | None = None, axis: int = 0,
             # the frequency that both sides share
             other = spectrum[..., least // 2:least // 2 + 1]
             if num < size:
-                high = fnp.concatenate([high[..., :1] + other, high[..., 1:]], axis=-1)
-                y = fnp.concatenate([low, high], axis=-1)
+                high = jnp.concatenate([high[..., :1] + other, high[..., 1:]], axis=-1)
+                y = jnp.concatenate([low, high], axis=-1)
             else:
                 half = 0.5 * high[..., :1]
-                gap = fnp.zeros((*v.shape[:-1], num - least - 1), spectrum.dtype)
-                y = fnp.concatenate([low, half, gap, half, high[..., 1:]], axis=-1)
+                gap = jnp.zeros((*v.shape[:-1], num - least - 1), spectrum.dtype)
+                y = jnp.concatenate([low, half, gap, half, high[..., 1:]], axis=-1)
         else:
-            gap = fnp.zeros((*v.shape[:-1], num - least), spectrum.dtype)
-            y = fnp.concatenate([low, gap, high], axis=-1)
-        out = fnp.fft.ifft(y) * (num / size)
-    out = fnp.moveaxis(out, -1, axis)
+            gap = jnp.zeros((*v.shape[:-1], num - least), spectrum.dtype)
+            y = jnp.concatenate([low, gap, high], axis=-1)
+        out = jnp.fft.ifft(y) * (num / size)
+    out = jnp.moveaxis(out, -1, axis)
     if t is None:
         return out
     (times,) = inexact(t)
-    return out, fnp.arange(num, dtype=times.dtype) * ((times[1] - times[0]) * size / num) + times[0]
+    return out, jnp.arange(num, dtype=times.dtype) * ((times[1] - times[0]) * size / num) + times[0]
 
 
 def _spectral_window(window: Any, size: int, is_real: bool) -> Any:
@@ -97,13 +97,13 @@ def _spectral_window(window: Any, size: int, is_real: bool) -> Any:
 
 
 def _padded(x: Array, size: int) -> Array:
-    return fnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
 
 
 def _scaled_at(x: Array, place: int, factor: float) -> Array:
     scale = np.ones(x.shape[-1])
     scale[place] = factor
-    return x * fnp.asarray(scale).astype(x.real.dtype)
+    return x * jnp.asarray(scale).astype(x.real.dtype)
 
 
 def upfirdn(h: ArrayLike, x: ArrayLike, up: int = 1, down: int = 1, axis: int = -1,
@@ -126,7 +126,7 @@ def upfirdn(h: ArrayLike, x: ArrayLike, up: int = 1, down: int = 1, axis: int = 
 
 
 def _polyphase(taps: Array, x: Array, up: int, down: int, axis: int, mode: str, cval: Any) -> Array:
-    x = fnp.moveaxis(x, axis, -1)
+    x = jnp.moveaxis(x, axis, -1)
     lead, size, count = x.shape[:-1], x.shape[-1], taps.shape[0]
     wanted = -(-((size - 1) * up + count) // down)
     extra = 0
@@ -139,7 +139,7 @@ def _polyphase(taps: Array, x: Array, up: int, down: int, axis: int, mode: str, 
     lines = x.reshape(-1, 1, x.shape[-1])
     out = lax.conv_general_dilated(lines, taps[::-1][None, None], (down,), [(before, after)],
                                    lhs_dilation=(up,), precision="highest")
-    return fnp.moveaxis(out.reshape(*lead, wanted), -1, axis)
+    return jnp.moveaxis(out.reshape(*lead, wanted), -1, axis)
 
 
 def _continued(x: Array, count: int, mode: str, cval: Any) -> Array:
@@ -148,16 +148,16 @@ def _continued(x: Array, count: int, mode: str, cval: Any) -> Array:
         size = x.shape[-1]
         first, last = x[..., :1], x[..., -1:]
         if size == 1:
-            left = right = fnp.zeros_like(first)
+            left = right = jnp.zeros_like(first)
         elif mode == "line":
             left = right = (last - first) / (size - 1)
         else:
             left, right = x[..., 1:2] - first, last - x[..., -2:-1]
-        steps = fnp.arange(1, count + 1, dtype=x.real.dtype)
-        return fnp.concatenate([first - left * steps[::-1], x, last + right * steps], axis=-1)
+        steps = jnp.arange(1, count + 1, dtype=x.real.dtype)
+        return jnp.concatenate([first - left * steps[::-1], x, last + right * steps], axis=-1)
     options = {"constant_values": cval} if mode == "constant" else {}
     width = [(0, 0)] * (x.ndim - 1) + [(count, count)]
-    return fnp.pad(x, width, mode=_MODES[mode], **options)
+    return jnp.pad(x, width, mode=_MODES[mode], **options)
 
 
 def resample_poly(x: ArrayLike, up: int, down: int, axis: int = 0, window: Any = ("kaiser", 5.0),
@@ -188,18 +188,18 @@ def resample_poly(x: ArrayLike, up: int, down: int, axis: int = 0, window: Any =
     if isinstance(window, (str, tuple, float, int)):
         most = max(up, down)
         half = 10 * most
-        taps = fnp.asarray(windowed_sinc(2 * half + 1, 1 / most, window=window)).astype(
+        taps = jnp.asarray(windowed_sinc(2 * half + 1, 1 / most, window=window)).astype(
             v.real.dtype) * up
     else:
         (taps,) = inexact(window)
         half = (taps.size - 1) // 2
-        taps = taps.astype(fnp.result_type(v, taps)) * up
+        taps = taps.astype(jnp.result_type(v, taps)) * up
     before = down - half % down
     removed = (half + before) // down
     after = 0
     while -(-((size - 1) * up + taps.size + before + after) // down) < wanted + removed:
         after += 1
-    taps = fnp.pad(taps, (before, after))
+    taps = jnp.pad(taps, (before, after))
     if padtype in _LEVELS:
         level = _LEVELS[padtype](v, axis=axis, keepdims=True)
         out = _polyphase(taps, v - level, up, down, axis, "constant", 0)
@@ -226,11 +226,11 @@ def decimate(x: ArrayLike, q: int, n: int | None = None, ftype: str = "iir", axi
     if ftype == "fir":
         taps = windowed_sinc((20 * q if n is None else n) + 1, 1 / q)
         if zero_phase:
-            return resample_poly(v, 1, q, axis, fnp.asarray(taps).astype(v.dtype))
+            return resample_poly(v, 1, q, axis, jnp.asarray(taps).astype(v.dtype))
         size = v.shape[axis]
-        found = _polyphase(fnp.asarray(taps).astype(v.dtype), v, 1, q, axis, "constant", 0)
+        found = _polyphase(jnp.asarray(taps).astype(v.dtype), v, 1, q, axis, "constant", 0)
         return slice_axis(found, 0, -(-size // q), axis)
-    sos = fnp.asarray(sections_of_cheby1(8 if n is None else n, 0.05, 0.8 / q)).astype(v.dtype)
+    sos = jnp.asarray(sections_of_cheby1(8 if n is None else n, 0.05, 0.8 / q)).astype(v.dtype)
     out: Any = sosfiltfilt(sos, v, axis) if zero_phase else sosfilt(sos, v, axis)
     index: list[Any] = [slice(None)] * v.ndim
     index[axis] = slice(None, None, q)
@@ -251,9 +251,9 @@ def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
     (v,) = real("signal.hilbert", x)
     axis = axis_index(axis, v.ndim, "hilbert")
     size = v.shape[axis] if N is None else known_size("signal.hilbert", "N", N)
-    weights = fnp.asarray(_one_sided(size)).astype(v.dtype)
-    spectrum = fnp.fft.fft(fnp.moveaxis(v, axis, -1), size)
-    return fnp.moveaxis(fnp.fft.ifft(spectrum * weights), -1, axis)
+    weights = jnp.asarray(_one_sided(size)).astype(v.dtype)
+    spectrum = jnp.fft.fft(jnp.moveaxis(v, axis, -1), size)
+    return jnp.moveaxis(jnp.fft.ifft(spectrum * weights), -1, axis)
 
 
 def hilbert2(x: ArrayLike, N: int | Sequence[int] | None = None,
@@ -271,13 +271,13 @@ def hilbert2(x: ArrayLike, N: int | Sequence[int] | None = None,
     else:
         sizes = [known_size("signal.hilbert2", "N", n) for n in
                  ((N, N) if isinstance(N, int) else N)]
-    out = fnp.fft.fft2(v, sizes, places)
+    out = jnp.fft.fft2(v, sizes, places)
     for a, n in zip(places, sizes):
         shape = [n if i == a else 1 for i in range(v.ndim)]
         weights = _one_sided(n)
         weights[(n + 1) // 2:] = 0  # what is both too, as in SciPy
-        out = out * fnp.asarray(weights).astype(v.dtype).reshape(shape)
-    return fnp.fft.ifft2(out, axes=places)
+        out = out * jnp.asarray(weights).astype(v.dtype).reshape(shape)
+    return jnp.fft.ifft2(out, axes=places)
 
 
 def _one_sided(size: int) -> np.ndarray[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
@@ -28,10 +28,10 @@ def freqz(b: ArrayLike, a: ArrayLike = 1, worN: int | ArrayLike | None = 512, wh
     """
     if plot is not None:
         raise refused("signal.freqz", "plot", "it draws nothing.", "plot(*freqz(b, a))")
-    top, bottom = (fnp.atleast_1d(v) for v in inexact(b, a))
+    top, bottom = (jnp.atleast_1d(v) for v in inexact(b, a))
     w = _angles(worN, whole, include_nyquist, fs)
-    at = fnp.exp(-1j * w)
-    return w * fs / (2 * math.pi), fnp.polyval(top[::-1], at) / fnp.polyval(bottom[::-1], at)
+    at = jnp.exp(-1j * w)
+    return w * fs / (2 * math.pi), jnp.polyval(top[::-1], at) / jnp.polyval(bottom[::-1], at)
 
 
 def sosfreqz(sos: ArrayLike, worN: int | ArrayLike | None = 512, whole: bool = False,
@@ -46,9 +46,9 @@ def sosfreqz(sos: ArrayLike, worN: int | ArrayLike | None = 512, whole: bool = F
     (sections,) = inexact(sos)
     of_rank("signal.sosfreqz", "sos", sections, 2)
     w = _angles(worN, whole, False, fs)
-    at = fnp.exp(-1j * w)
-    powers = fnp.stack([fnp.ones_like(at), at, at * at])
-    response = fnp.prod(matmul(sections[:, :3], powers) / matmul(sections[:, 3:], powers), axis=0)
+    at = jnp.exp(-1j * w)
+    powers = jnp.stack([jnp.ones_like(at), at, at * at])
+    response = jnp.prod(matmul(sections[:, :3], powers) / matmul(sections[:, 3:], powers), axis=0)
     return w * fs / (2 * math.pi), response
 
 
@@ -60,10 +60,10 @@ def _angles(worN: int | ArrayLike | None, whole: bool, include_nyquist: bool, fs
     if worN is None or isinstance(worN, int):
         count = 512 if worN is None else worN
         end = include_nyquist and not whole
-        return fnp.linspace(0, 2 * math.pi if whole else math.pi, count, endpoint=end,
+        return jnp.linspace(0, 2 * math.pi if whole else math.pi, count, endpoint=end,
                             dtype=default_float())
     (w,) = inexact(worN)
-    return 2 * math.pi * fnp.atleast_1d(w) / fs
+    return 2 * math.pi * jnp.atleast_1d(w) / fs
 
 
 def sos2tf(sos: ArrayLike) -> tuple[Array, Array]:
@@ -81,8 +81,8 @@ def sos2tf(sos: ArrayLike) -> tuple[Array, Array]:
                          where=user_source(), why="a section has six coefficients.")
     b, a = sections[0, :3], sections[0, 3:]
     for i in range(1, sections.shape[0]):
-        b = fnp.convolve(b, sections[i, :3])
-        a = fnp.convolve(a, sections[i, 3:])
+        b = jnp.convolve(b, sections[i, :3])
+        a = jnp.convolve(a, sections[i, 3:])
     return b, a
 
 
@@ -95,4 +95,4 @@ def zpk2tf(z: ArrayLike, p: ArrayLike, k: ArrayLike) -> tuple[Array, Array]:
     ([2.0, -2.0], [1.0, -0.5])
     """
     zeros, poles, gain = inexact(z, p, k)
-    return gain * fnp.atleast_1d(fnp.poly(zeros)), fnp.atleast_1d(fnp.poly(poles))
+    return gain * jnp.atleast_1d(jnp.poly(zeros)), jnp.atleast_1d(jnp.poly(poles))

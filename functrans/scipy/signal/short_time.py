@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError, ShapeError
@@ -43,7 +43,7 @@ def stft(x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int =
     one_of("signal.stft", "boundary", boundary, (*EXTENSIONS, None))
     (signal,) = inexact(x)
     place = axis_index(axis, signal.ndim, "stft")
-    signal = fnp.moveaxis(signal, place, -1)
+    signal = jnp.moveaxis(signal, place, -1)
     onesided = return_onesided and dtypes.kind(signal.dtype) != "c"
     values, size = segment_window("stft", window, nperseg, signal.shape[-1])
     cut = segments_of("stft", size, noverlap, nfft)
@@ -51,15 +51,15 @@ def stft(x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int =
         signal = EXTENSIONS[boundary]("signal.stft", signal, size // 2)
     if padded:
         rest = -(signal.shape[-1] - size) % cut.step % size
-        signal = fnp.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(0, rest)])
+        signal = jnp.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(0, rest)])
     weights = cast_window(values, signal)
     out = transformed(signal, weights, cut, detrend, onesided)
-    scale = 1 / fnp.abs(fnp.sum(weights)) if scaling == "spectrum" \
-        else 1 / fnp.sqrt(fs * fnp.sum(weights**2)).astype(weights.dtype)
+    scale = 1 / jnp.abs(jnp.sum(weights)) if scaling == "spectrum" \
+        else 1 / jnp.sqrt(fs * jnp.sum(weights**2)).astype(weights.dtype)
     count = out.shape[-2]
     start = 0 if boundary is not None else size / 2
-    times = (fnp.arange(count, dtype=default_float()) * cut.step + start) / fs
-    out = fnp.moveaxis(fnp.swapaxes(out * scale, -1, -2), -2, place)
+    times = (jnp.arange(count, dtype=default_float()) * cut.step + start) / fs
+    out = jnp.moveaxis(jnp.swapaxes(out * scale, -1, -2), -2, place)
     return frequencies(cut.points, fs, onesided), times, out
 
 
@@ -89,7 +89,7 @@ def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: in
         raise ArgumentError("functrans.scipy.signal.istft: time_axis and freq_axis are one.",
                             where=user_source())
     lead = [a for a in range(z.ndim) if a not in (f, t)]
-    z = fnp.transpose(z, (*lead, t, f))
+    z = jnp.transpose(z, (*lead, t, f))
     count = z.shape[-1]
     default = 2 * (count - 1) if input_onesided else count
     size = default if nperseg is None else known_size("signal.istft", "nperseg", nperseg)
@@ -98,16 +98,16 @@ def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: in
     cut = segments_of("istft", size, noverlap, nfft)
     values, _ = segment_window("istft", window, size, size)
     # the first points of the inverse are the segment; the others were filled up
-    pieces = fnp.fft.irfft(z, cut.points) if input_onesided else fnp.fft.ifft(z, cut.points)
+    pieces = jnp.fft.irfft(z, cut.points) if input_onesided else jnp.fft.ifft(z, cut.points)
     weights = cast_window(values, pieces)
-    scale = fnp.abs(fnp.sum(weights)) if scaling == "spectrum" \
-        else fnp.sqrt(fs * fnp.sum(weights**2)).astype(weights.dtype)
+    scale = jnp.abs(jnp.sum(weights)) if scaling == "spectrum" \
+        else jnp.sqrt(fs * jnp.sum(weights**2)).astype(weights.dtype)
     x = overlap_add(pieces[..., :size] * (weights * scale), cut.step)
-    norm = overlap_add(fnp.broadcast_to(weights**2, (pieces.shape[-2], size)), cut.step)
+    norm = overlap_add(jnp.broadcast_to(weights**2, (pieces.shape[-2], size)), cut.step)
     if boundary:
         stop = x.shape[-1] - size // 2
         x, norm = x[..., size // 2:stop], norm[size // 2:stop]
-    x = x / fnp.where(norm > _LEAST, norm, 1)
+    x = x / jnp.where(norm > _LEAST, norm, 1)
     place = t - (f < t)
-    times = fnp.arange(x.shape[-1], dtype=default_float()) / fs
-    return times, fnp.moveaxis(x, -1, place)
+    times = jnp.arange(x.shape[-1], dtype=default_float()) / fs
+    return times, jnp.moveaxis(x, -1, place)

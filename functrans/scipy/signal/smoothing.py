@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -33,7 +33,7 @@ def savgol_coeffs(window_length: int, polyorder: int, deriv: int = 0, delta: flo
     [0.3333 0.3333 0.3333]
     """
     values = _polynomial_taps(window_length, polyorder, deriv, delta, pos, use)
-    return fnp.asarray(values).astype(default_float())
+    return jnp.asarray(values).astype(default_float())
 
 
 def _polynomial_taps(window_length: int, polyorder: int, deriv: int, delta: float,
@@ -76,7 +76,7 @@ def savgol_filter(x: ArrayLike, window_length: int, polyorder: int, deriv: int =
     axis = axis_index(axis, v.ndim, "savgol_filter")
     taps = _polynomial_taps(window_length, polyorder, deriv, delta, None, "dot")
     size = len(taps)
-    v = fnp.moveaxis(v, axis, -1)
+    v = jnp.moveaxis(v, axis, -1)
     if mode == "interp" and size > v.shape[-1]:
         raise ShapeError(f"functrans.scipy.signal.savgol_filter: axis {axis} has {v.shape[-1]} "
                          f"points, and window_length is {size}.", where=user_source(),
@@ -86,21 +86,21 @@ def savgol_filter(x: ArrayLike, window_length: int, polyorder: int, deriv: int =
         before, after = after, before
     width = [(0, 0)] * (v.ndim - 1) + [(before, after)]
     options: dict[str, Any] = {"constant_values": cval} if mode == "constant" else {}
-    inner = v if mode == "interp" else fnp.pad(v, width, mode=_MODES[mode], **options)
+    inner = v if mode == "interp" else jnp.pad(v, width, mode=_MODES[mode], **options)
     lines = inner.reshape(-1, 1, inner.shape[-1])
-    kernel = fnp.asarray(taps).astype(v.dtype)[None, None]
+    kernel = jnp.asarray(taps).astype(v.dtype)[None, None]
     out = lax.conv_general_dilated(lines, kernel, (1,), [(0, 0)], precision="highest")
     out = out.reshape(*v.shape[:-1], out.shape[-1])
     if mode == "interp":
         half = size // 2
         ends = np.stack([_polynomial_taps(size, polyorder, deriv, delta, p, "dot")
                          for p in range(size)])
-        ends_of = fnp.asarray(ends).astype(v.dtype)
+        ends_of = jnp.asarray(ends).astype(v.dtype)
         first = matmul(v[..., :size], ends_of[:half].T)
         last = matmul(v[..., -size:], ends_of[size - half:].T)
         out = out[..., half - before:out.shape[-1] - (half - after)]
-        out = fnp.concatenate([first, out, last], axis=-1)
-    return fnp.moveaxis(out, -1, axis)
+        out = jnp.concatenate([first, out, last], axis=-1)
+    return jnp.moveaxis(out, -1, axis)
 
 
 def medfilt(volume: ArrayLike, kernel_size: int | Sequence[int] | None = None) -> Array:
@@ -112,7 +112,7 @@ def medfilt(volume: ArrayLike, kernel_size: int | Sequence[int] | None = None) -
     >>> ft.scipy.signal.medfilt(ft.numpy.array([1.0, 9.0, 2.0, 3.0])).tolist()
     [1.0, 2.0, 3.0, 2.0]
     """
-    x = fnp.asarray(volume)
+    x = jnp.asarray(volume)
     sizes = _sizes("medfilt", kernel_size, x.ndim)
     return _ranked("medfilt", x, np.ones(sizes, bool), int(np.prod(sizes)) // 2)
 
@@ -124,7 +124,7 @@ def medfilt2d(input: ArrayLike, kernel_size: int | Sequence[int] = 3) -> Array:
     >>> ft.scipy.signal.medfilt2d(ft.numpy.ones((3, 3))).tolist()
     [[0.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    return medfilt(of_rank("signal.medfilt2d", "input", fnp.asarray(input), 2), kernel_size)
+    return medfilt(of_rank("signal.medfilt2d", "input", jnp.asarray(input), 2), kernel_size)
 
 
 def order_filter(a: ArrayLike, domain: ArrayLike, rank: int) -> Array:
@@ -136,7 +136,7 @@ def order_filter(a: ArrayLike, domain: ArrayLike, rank: int) -> Array:
     >>> ft.scipy.signal.order_filter(ft.numpy.array([1.0, 5.0, 3.0]), [1, 1, 1], 2).tolist()
     [5.0, 5.0, 5.0]
     """
-    x = fnp.asarray(a)
+    x = jnp.asarray(a)
     footprint = np.asarray(domain) != 0
     if footprint.ndim != x.ndim or any(n % 2 == 0 for n in footprint.shape):
         raise ShapeError(f"functrans.scipy.signal.order_filter: domain has shape "
@@ -149,8 +149,8 @@ def order_filter(a: ArrayLike, domain: ArrayLike, rank: int) -> Array:
 
 
 def _ranked(name: str, x: Array, footprint: np.ndarray[Any, Any], rank: int) -> Array:
-    padded = fnp.pad(x, [(n // 2, n // 2) for n in footprint.shape])
-    return fnp.sort(neighbours(padded, footprint), axis=0)[rank]
+    padded = jnp.pad(x, [(n // 2, n // 2) for n in footprint.shape])
+    return jnp.sort(neighbours(padded, footprint), axis=0)[rank]
 
 
 def _sizes(name: str, sizes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
@@ -177,10 +177,10 @@ def wiener(im: ArrayLike, mysize: int | Sequence[int] | None = None,
     (x,) = inexact(im)
     sizes = _sizes("wiener", mysize, x.ndim)
     footprint = np.ones(sizes, bool)
-    around = neighbours(fnp.pad(x, [(n // 2, n // 2) for n in sizes]), footprint)
-    mean = fnp.mean(around, axis=0)
-    variance = fnp.mean(around**2, axis=0) - mean**2
-    power = fnp.mean(variance) if noise is None else noise
+    around = neighbours(jnp.pad(x, [(n // 2, n // 2) for n in sizes]), footprint)
+    mean = jnp.mean(around, axis=0)
+    variance = jnp.mean(around**2, axis=0) - mean**2
+    power = jnp.mean(variance) if noise is None else noise
     quiet = variance < power
-    return fnp.where(quiet, mean, mean + (x - mean) * (
-        1 - power / fnp.where(quiet, 1, variance)))
+    return jnp.where(quiet, mean, mean + (x - mean) * (
+        1 - power / jnp.where(quiet, 1, variance)))

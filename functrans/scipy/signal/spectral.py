@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError
@@ -60,13 +60,13 @@ def transformed(x: Array, window: Array, cut: Segments, detrend: Detrend, onesid
     elif detrend:
         pieces = remove_trend(pieces, type=str(detrend))
     pieces = pieces * window
-    return fnp.fft.rfft(pieces, cut.points) if onesided else fnp.fft.fft(pieces, cut.points)
+    return jnp.fft.rfft(pieces, cut.points) if onesided else jnp.fft.fft(pieces, cut.points)
 
 
 def frequencies(points: int, fs: ArrayLike, onesided: bool) -> Array:
     """The frequencies of a transform."""
     unit = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(points)
-    return fnp.asarray(unit).astype(default_float()) * fs
+    return jnp.asarray(unit).astype(default_float()) * fs
 
 
 def csd(x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "hann",
@@ -91,13 +91,13 @@ def csd(x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "h
     freqs, spectrum, _ = _spectra("csd", x, y, fs, window, nperseg, noverlap, nfft, detrend,
                                   return_onesided, scaling, axis)
     if average == "mean":
-        return freqs, fnp.mean(spectrum, axis=-1)
+        return freqs, jnp.mean(spectrum, axis=-1)
     count = spectrum.shape[-1]
     bias = _median_bias(count)
     if dtypes.kind(spectrum.dtype) == "c":
-        middle = fnp.median(spectrum.real, axis=-1) + 1j * fnp.median(spectrum.imag, axis=-1)
+        middle = jnp.median(spectrum.real, axis=-1) + 1j * jnp.median(spectrum.imag, axis=-1)
     else:
-        middle = fnp.median(spectrum, axis=-1)
+        middle = jnp.median(spectrum, axis=-1)
     return freqs, middle.astype(spectrum.dtype) / bias
 
 
@@ -181,12 +181,12 @@ def spectrogram(x: ArrayLike, fs: ArrayLike = 1.0, window: Any = ("tukey", 0.25)
         return freqs, times, spectrum
     freqs, spectrum, times = helper(squared=False)
     if mode == "magnitude":
-        spectrum = fnp.abs(spectrum)
+        spectrum = jnp.abs(spectrum)
     elif mode in ("angle", "phase"):
-        spectrum = fnp.angle(spectrum)
+        spectrum = jnp.angle(spectrum)
         if mode == "phase":
-            frequency = axis_index(axis, fnp.ndim(x), "spectrogram")
-            spectrum = fnp.unwrap(spectrum, axis=frequency)
+            frequency = axis_index(axis, jnp.ndim(x), "spectrogram")
+            spectrum = jnp.unwrap(spectrum, axis=frequency)
     return freqs, times, spectrum
 
 
@@ -200,32 +200,32 @@ def _spectra(name: str, x: ArrayLike, y: ArrayLike | None, fs: ArrayLike, window
     """
     one_of(f"signal.{name}", "scaling", scaling, ("density", "spectrum"))
     both = inexact(x) if y is None or y is x else inexact(x, y)
-    both = [fnp.moveaxis(v, axis_index(axis, v.ndim, name), -1) for v in both]
+    both = [jnp.moveaxis(v, axis_index(axis, v.ndim, name), -1) for v in both]
     length = max(v.shape[-1] for v in both)
-    both = [fnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, length - v.shape[-1])]) for v in both]
+    both = [jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, length - v.shape[-1])]) for v in both]
     onesided = onesided and all(dtypes.kind(v.dtype) != "c" for v in both)
     values, size = segment_window(name, window, nperseg, length)
     cut = segments_of(name, size, noverlap, nfft, size // overlap_part)
     weights = cast_window(values, both[0])
     pieces = [transformed(v, weights, cut, detrend, onesided) for v in both]
-    scale = 1 / (fs * fnp.sum(weights**2)) if scaling == "density" else 1 / fnp.sum(weights) ** 2
+    scale = 1 / (fs * jnp.sum(weights**2)) if scaling == "density" else 1 / jnp.sum(weights) ** 2
     if not squared:
-        out = pieces[0] * fnp.sqrt(scale).astype(weights.dtype)
+        out = pieces[0] * jnp.sqrt(scale).astype(weights.dtype)
     else:
-        out = fnp.real(pieces[0]) ** 2 + fnp.imag(pieces[0]) ** 2 if len(pieces) == 1 \
-            else fnp.conj(pieces[0]) * pieces[1]
+        out = jnp.real(pieces[0]) ** 2 + jnp.imag(pieces[0]) ** 2 if len(pieces) == 1 \
+            else jnp.conj(pieces[0]) * pieces[1]
         if onesided:  # what both sides have is on one
             sides = np.full(out.shape[-1], 2.0)
             sides[0] = 1
             if cut.points % 2 == 0:
                 sides[-1] = 1
-            out = out * fnp.asarray(sides).astype(weights.dtype)
-        out = out * fnp.asarray(scale).astype(weights.dtype)
+            out = out * jnp.asarray(sides).astype(weights.dtype)
+        out = out * jnp.asarray(scale).astype(weights.dtype)
     count = out.shape[-2]
-    times = fnp.asarray(size / 2 + np.arange(count) * cut.step).astype(default_float()) / fs
-    out = fnp.swapaxes(out, -1, -2)  # (..., frequencies, segments)
+    times = jnp.asarray(size / 2 + np.arange(count) * cut.step).astype(default_float()) / fs
+    out = jnp.swapaxes(out, -1, -2)  # (..., frequencies, segments)
     place = axis_index(axis, out.ndim - 1, name)
-    out = fnp.moveaxis(out, -2, place)
+    out = jnp.moveaxis(out, -2, place)
     return frequencies(cut.points, fs, onesided), out, times
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -26,12 +26,12 @@ def sawtooth(t: ArrayLike, width: ArrayLike = 1) -> Array:
     [-1.0, 0.0]
     """
     t, width = real("signal.sawtooth", t, width)
-    phase = fnp.mod(t, 2 * math.pi)
+    phase = jnp.mod(t, 2 * math.pi)
     rise = width * 2 * math.pi
-    rising = phase / (math.pi * fnp.where(width > 0, width, 1)) - 1
-    falling = (math.pi * (width + 1) - phase) / (math.pi * fnp.where(width < 1, 1 - width, 1))
-    value = fnp.where(phase < rise, rising, falling)
-    return fnp.where((width >= 0) & (width <= 1), value, math.nan)
+    rising = phase / (math.pi * jnp.where(width > 0, width, 1)) - 1
+    falling = (math.pi * (width + 1) - phase) / (math.pi * jnp.where(width < 1, 1 - width, 1))
+    value = jnp.where(phase < rise, rising, falling)
+    return jnp.where((width >= 0) & (width <= 1), value, math.nan)
 
 
 def square(t: ArrayLike, duty: ArrayLike = 0.5) -> Array:
@@ -44,8 +44,8 @@ def square(t: ArrayLike, duty: ArrayLike = 0.5) -> Array:
     [1.0, -1.0]
     """
     t, duty = real("signal.square", t, duty)
-    value = fnp.where(fnp.mod(t, 2 * math.pi) < duty * 2 * math.pi, 1.0, -1.0).astype(t.dtype)
-    return fnp.where((duty >= 0) & (duty <= 1), value, math.nan)
+    value = jnp.where(jnp.mod(t, 2 * math.pi) < duty * 2 * math.pi, 1.0, -1.0).astype(t.dtype)
+    return jnp.where((duty >= 0) & (duty <= 1), value, math.nan)
 
 
 def gausspulse(t: ArrayLike, fc: ArrayLike = 1000, bw: ArrayLike = 0.5, bwr: ArrayLike = -6,
@@ -67,10 +67,10 @@ def gausspulse(t: ArrayLike, fc: ArrayLike = 1000, bw: ArrayLike = 0.5, bwr: Arr
     t, fc, bw, bwr = real("signal.gausspulse", t, fc, bw, bwr)
     level = bwr * (math.log(10) / 20)  # of the amplitude, at the edges of the band
     a = -((math.pi * fc * bw) ** 2) / (4 * level)
-    envelope = fnp.exp(-a * t * t)
-    found = [envelope * fnp.cos(2 * math.pi * fc * t)]
+    envelope = jnp.exp(-a * t * t)
+    found = [envelope * jnp.cos(2 * math.pi * fc * t)]
     if retquad:
-        found.append(envelope * fnp.sin(2 * math.pi * fc * t))
+        found.append(envelope * jnp.sin(2 * math.pi * fc * t))
     if retenv:
         found.append(envelope)
     return found[0] if len(found) == 1 else tuple(found)
@@ -100,14 +100,14 @@ def chirp(t: ArrayLike, f0: ArrayLike, t1: ArrayLike, f1: ArrayLike, method: str
         turns = f0 * t + beta * t**3 / 3 if vertex_zero \
             else f1 * t + beta * ((t1 - t) ** 3 - t1**3) / 3
     elif kind == "logarithmic":
-        ratio = fnp.where(same, 2.0, f1 / f0)
-        beta = t1 / fnp.log(ratio)
-        turns = fnp.where(same, f0 * t, beta * f0 * (ratio ** (t / t1) - 1))
+        ratio = jnp.where(same, 2.0, f1 / f0)
+        beta = t1 / jnp.log(ratio)
+        turns = jnp.where(same, f0 * t, beta * f0 * (ratio ** (t / t1) - 1))
     else:
-        at = fnp.where(same, 1.0, -f1 * t1 / fnp.where(same, 1.0, f0 - f1))
-        turns = fnp.where(same, f0 * t, -at * f0 * fnp.log(fnp.abs(1 - t / at)))
+        at = jnp.where(same, 1.0, -f1 * t1 / jnp.where(same, 1.0, f0 - f1))
+        turns = jnp.where(same, f0 * t, -at * f0 * jnp.log(jnp.abs(1 - t / at)))
     phase = 2 * math.pi * turns + phi * (math.pi / 180)
-    return fnp.exp(1j * phase) if complex else fnp.cos(phase)
+    return jnp.exp(1j * phase) if complex else jnp.cos(phase)
 
 
 def sweep_poly(t: ArrayLike, poly: ArrayLike, phi: ArrayLike = 0) -> Array:
@@ -118,8 +118,8 @@ def sweep_poly(t: ArrayLike, poly: ArrayLike, phi: ArrayLike = 0) -> Array:
     [1.0, 1.0]
     """
     t, coefficients, phi = real("signal.sweep_poly", t, poly, phi)
-    turns = fnp.polyval(fnp.polyint(coefficients), t)
-    return fnp.cos(2 * math.pi * turns + phi * (math.pi / 180))
+    turns = jnp.polyval(jnp.polyint(coefficients), t)
+    return jnp.cos(2 * math.pi * turns + phi * (math.pi / 180))
 
 
 def unit_impulse(shape: ShapeLike, idx: Any = None, dtype: DTypeLike | None = None) -> Array:
@@ -130,7 +130,7 @@ def unit_impulse(shape: ShapeLike, idx: Any = None, dtype: DTypeLike | None = No
     [0.0, 1.0, 0.0]
     """
     sizes = shape_tuple(shape, "unit_impulse", "functrans.scipy.signal")
-    out = np.zeros(tuple(sizes), default_float() if dtype is None else fnp.dtype(dtype))
+    out = np.zeros(tuple(sizes), default_float() if dtype is None else jnp.dtype(dtype))
     if idx is None:
         idx = (0,) * out.ndim
     elif isinstance(idx, str):
@@ -139,4 +139,4 @@ def unit_impulse(shape: ShapeLike, idx: Any = None, dtype: DTypeLike | None = No
     elif not isinstance(idx, (tuple, list)):
         idx = (int(idx),) * out.ndim
     out[tuple(idx)] = 1
-    return fnp.asarray(out)
+    return jnp.asarray(out)

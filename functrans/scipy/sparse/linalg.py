@@ -12,7 +12,7 @@ from functools import partial, reduce
 from typing import Any, Literal, TypeVar
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.avals import get_aval
 from functrans.core.dtypes import finfo, kind, result_type
 from functrans.core.errors import ArgumentError, ShapeError, publish
@@ -84,7 +84,7 @@ def gmres(A: ArrayLike | JAXSparse | LinearMap, b: T, x0: T | None = None, *, to
                             f"{solve_method!r}.", where=user_source())
     method = partial(_least_residuals, restart=min(restart, _size(b)))
     x = _solution("gmres", method, A, b, x0, tol, atol, maxiter, M, False)
-    return x, fnp.where(fnp.isnan(_squared(x)), -1, 0)
+    return x, jnp.where(jnp.isnan(_squared(x)), -1, 0)
 
 
 def spsolve(A: JAXSparse, b: ArrayLike) -> Array:
@@ -102,13 +102,13 @@ def spsolve(A: JAXSparse, b: ArrayLike) -> Array:
         raise ShapeError(f"spsolve: A has shape {A.shape}.", where=user_source(),
                          why="a matrix has two axes.")
     rows = BCSR.from_bcoo(as_bcoo(A))
-    return solve_rows(rows.data, rows.indices, rows.indptr, fnp.asarray(b))
+    return solve_rows(rows.data, rows.indices, rows.indptr, jnp.asarray(b))
 
 
 def _solution(name: str, method: Callable[..., Any], A: Any, b: Any, x0: Any, tol: Any, atol: Any,
               maxiter: int | None, M: Any, symmetric: bool) -> Any:
-    b = tree_map(fnp.asarray, b)
-    x0 = tree_map(fnp.zeros_like if x0 is None else fnp.asarray, b if x0 is None else x0)
+    b = tree_map(jnp.asarray, b)
+    x0 = tree_map(jnp.zeros_like if x0 is None else jnp.asarray, b if x0 is None else x0)
     check_same_structure(b, x0, f"{name}: x0")
     for x, y in zip(tree_leaves(x0), tree_leaves(b), strict=True):
         if x.shape != y.shape:
@@ -126,13 +126,13 @@ def _product(name: str, matrix: Any) -> LinearMap:
         found: LinearMap = matrix
         return found
     is_sparse = isinstance(matrix, JAXSparse)
-    shape = matrix.shape if is_sparse else fnp.shape(matrix)
+    shape = matrix.shape if is_sparse else jnp.shape(matrix)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"{name}: the matrix has shape {shape}.", where=user_source(),
                          why="it is square.", fix="an (n, n) array, or a function")
     if is_sparse:
         return partial(operator.matmul, matrix)
-    return partial(fnp.matmul, matrix, precision="highest")
+    return partial(jnp.matmul, matrix, precision="highest")
 
 
 def _conjugate_gradients(A: LinearMap, b: Any, *, x0: Any, tol: Any, atol: Any, maxiter: int,
@@ -178,14 +178,14 @@ def _stabilised(A: LinearMap, b: Any, *, x0: Any, tol: Any, atol: Any, maxiter: 
         half = _squared(s) <= limit  # the first half of the step is enough
         s_hat = precondition(s)
         t = A(s_hat)
-        omega = fnp.where(half, 0, _dot(t, s) / fnp.where(half, 1, _dot(t, t)))
+        omega = jnp.where(half, 0, _dot(t, s) / jnp.where(half, 1, _dot(t, t)))
         x = _add(_add(x, alpha, p_hat), omega, s_hat)
         broken = (after == 0) | (alpha == 0) | ((omega == 0) & ~half)
         return x, _add(s, -omega, t), p, q, after, alpha, omega, broken, count + 1
 
     shadow = r = _subtract(b, A(x0))
-    one = fnp.ones((), result_type(*tree_leaves(b)))
-    start = (x0, r, r, r, one, one, one, fnp.array(False), 0)
+    one = jnp.ones((), result_type(*tree_leaves(b)))
+    start = (x0, r, r, r, one, one, one, jnp.array(False), 0)
     return lax.while_loop(unfinished, improve, start)[0]
 
 
@@ -207,33 +207,33 @@ def _least_residuals(A: LinearMap, b: Any, *, x0: Any, tol: Any, atol: Any, maxi
         x, r, count = state
         z = precondition(r)
         size = _norm(z)
-        basis = tree_map(lambda v: fnp.zeros((restart + 1, *v.shape), dtype).at[0].set(
-            v / fnp.where(size == 0, 1, size)), z)
+        basis = tree_map(lambda v: jnp.zeros((restart + 1, *v.shape), dtype).at[0].set(
+            v / jnp.where(size == 0, 1, size)), z)
 
         def expand(k: Any, state: Any) -> Any:
             basis, h = state
             w = precondition(A(tree_map(lambda v: v[k], basis)))
             before = _norm(w)
-            column = fnp.zeros(restart + 1, dtype)
+            column = jnp.zeros(restart + 1, dtype)
             for _ in range(2):
                 overlap = reduce(operator.add, tree_leaves(tree_map(_overlaps, basis, w)))
-                w = tree_map(lambda v, y, c=overlap: y - fnp.tensordot(
+                w = tree_map(lambda v, y, c=overlap: y - jnp.tensordot(
                     c, v, 1, precision="highest"), basis, w)
                 column = column + overlap
             rest = _norm(w)
-            rest = fnp.where(rest > least * before, rest, 0)  # else the space has no more
+            rest = jnp.where(rest > least * before, rest, 0)  # else the space has no more
             basis = tree_map(lambda v, y: v.at[k + 1].set(
-                fnp.where(rest == 0, 0, y / fnp.where(rest == 0, 1, rest))), basis, w)
+                jnp.where(rest == 0, 0, y / jnp.where(rest == 0, 1, rest))), basis, w)
             return basis, h.at[:, k].set(column.at[k + 1].set(rest.astype(dtype)))
 
-        start = (basis, fnp.zeros((restart + 1, restart), dtype))
+        start = (basis, jnp.zeros((restart + 1, restart), dtype))
         basis, h = lax.fori_loop(0, restart, expand, start)
         # columns of a space that ended early are zero, and so are their coefficients
-        empty = fnp.sum(fnp.abs(h), axis=0) == 0
-        h = fnp.concatenate([h, fnp.diag(empty.astype(dtype))])
-        q, triangle = fnp.linalg.qr(h)
-        y = fnp.linalg.solve(triangle, q[0].conj() * size.astype(dtype))
-        x = tree_map(lambda x, v: x + fnp.tensordot(y, v[:-1], 1, precision="highest"), x, basis)
+        empty = jnp.sum(jnp.abs(h), axis=0) == 0
+        h = jnp.concatenate([h, jnp.diag(empty.astype(dtype))])
+        q, triangle = jnp.linalg.qr(h)
+        y = jnp.linalg.solve(triangle, q[0].conj() * size.astype(dtype))
+        x = tree_map(lambda x, v: x + jnp.tensordot(y, v[:-1], 1, precision="highest"), x, basis)
         return x, residual(x), count + 1
 
     return lax.while_loop(unfinished, improve, (x0, residual(x0), 0))[0]
@@ -241,25 +241,25 @@ def _least_residuals(A: LinearMap, b: Any, *, x0: Any, tol: Any, atol: Any, maxi
 
 def _overlaps(basis: Array, w: Array) -> Array:
     rows = basis.reshape(basis.shape[0], -1).conj()
-    return fnp.matmul(rows, w.reshape(-1), precision="highest")
+    return jnp.matmul(rows, w.reshape(-1), precision="highest")
 
 
 def _limit(b: Any, tol: Any, atol: Any) -> Any:
-    return fnp.maximum(fnp.square(tol) * _squared(b), fnp.square(atol))
+    return jnp.maximum(jnp.square(tol) * _squared(b), jnp.square(atol))
 
 
 def _dot(x: Any, y: Any) -> Any:
-    parts = tree_map(partial(fnp.vdot, precision="highest"), x, y)
+    parts = tree_map(partial(jnp.vdot, precision="highest"), x, y)
     return reduce(operator.add, tree_leaves(parts))
 
 
 def _squared(x: Any) -> Any:
-    return reduce(operator.add, [fnp.sum(fnp.real(v) ** 2 + fnp.imag(v) ** 2)
+    return reduce(operator.add, [jnp.sum(jnp.real(v) ** 2 + jnp.imag(v) ** 2)
                                  for v in tree_leaves(x)])
 
 
 def _norm(x: Any) -> Any:
-    return fnp.sqrt(_squared(x))
+    return jnp.sqrt(_squared(x))
 
 
 def _add(x: Any, factor: Any, y: Any) -> Any:
@@ -271,7 +271,7 @@ def _subtract(x: Any, y: Any) -> Any:
 
 
 def _size(b: Any) -> int:
-    return sum(fnp.size(x) for x in tree_leaves(b))
+    return sum(jnp.size(x) for x in tree_leaves(b))
 
 
 publish(globals(), __all__)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, of_rank, real
@@ -23,12 +23,12 @@ __all__ = ["braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correla
 
 def _root(x: Array) -> Array:
     """The root, whose derivative at 0 is 0: that of a distance where there is none."""
-    return fnp.where(x > 0, fnp.sqrt(fnp.where(x > 0, x, 1)), 0)
+    return jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1)), 0)
 
 
 def _ratio(x: Array, y: Array) -> Array:
     """x / y, and 0 where both are 0."""
-    return fnp.where(y == 0, 0, x / fnp.where(y == 0, 1, y))
+    return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
 
 
 def _pair(name: str, u: ArrayLike, v: ArrayLike, *more: Any) -> list[Array]:
@@ -42,7 +42,7 @@ def _pair(name: str, u: ArrayLike, v: ArrayLike, *more: Any) -> list[Array]:
 
 
 def _weights(like: Array, w: ArrayLike | None) -> Array:
-    return fnp.ones_like(like) if w is None else inexact(w)[0].astype(like.dtype)
+    return jnp.ones_like(like) if w is None else inexact(w)[0].astype(like.dtype)
 
 
 def sqeuclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -52,7 +52,7 @@ def sqeuclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array
     25.0
     """
     x, y = _pair("sqeuclidean", u, v)
-    return fnp.sum(_weights(x, w) * (x - y) ** 2)
+    return jnp.sum(_weights(x, w) * (x - y) ** 2)
 
 
 def euclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -71,7 +71,7 @@ def seuclidean(u: ArrayLike, v: ArrayLike, V: ArrayLike) -> Array:
     5.0
     """
     x, y, variances = _pair("seuclidean", u, v, V)
-    return _root(fnp.sum((x - y) ** 2 / variances))
+    return _root(jnp.sum((x - y) ** 2 / variances))
 
 
 def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
@@ -91,7 +91,7 @@ def cityblock(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     7.0
     """
     x, y = _pair("cityblock", u, v)
-    return fnp.sum(_weights(x, w) * fnp.abs(x - y))
+    return jnp.sum(_weights(x, w) * jnp.abs(x - y))
 
 
 def chebyshev(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -101,7 +101,7 @@ def chebyshev(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     4.0
     """
     x, y = _pair("chebyshev", u, v)
-    return fnp.max(fnp.where(_weights(x, w) > 0, fnp.abs(x - y), 0))
+    return jnp.max(jnp.where(_weights(x, w) > 0, jnp.abs(x - y), 0))
 
 
 def minkowski(u: ArrayLike, v: ArrayLike, p: ArrayLike = 2, w: ArrayLike | None = None) -> Array:
@@ -113,10 +113,10 @@ def minkowski(u: ArrayLike, v: ArrayLike, p: ArrayLike = 2, w: ArrayLike | None 
     x, y, order = _pair("minkowski", u, v, p)
     if isinstance(p, (int, float)) and np.isinf(p):
         return chebyshev(x, y, w)
-    distance = fnp.abs(x - y)
+    distance = jnp.abs(x - y)
     some = distance > 0
-    total = fnp.sum(_weights(x, w) * fnp.where(some, fnp.where(some, distance, 1) ** order, 0))
-    return fnp.where(total > 0, fnp.where(total > 0, total, 1) ** (1 / order), 0)
+    total = jnp.sum(_weights(x, w) * jnp.where(some, jnp.where(some, distance, 1) ** order, 0))
+    return jnp.where(total > 0, jnp.where(total > 0, total, 1) ** (1 / order), 0)
 
 
 def correlation(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, centered: bool = True
@@ -128,11 +128,11 @@ def correlation(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, centered
     """
     x, y = _pair("correlation", u, v)
     weights = _weights(x, w)
-    weights = weights / fnp.sum(weights)
+    weights = weights / jnp.sum(weights)
     if centered:
-        x, y = x - fnp.sum(weights * x), y - fnp.sum(weights * y)
-    norms = fnp.sqrt(fnp.sum(weights * x * x) * fnp.sum(weights * y * y))
-    return fnp.clip(1 - fnp.sum(weights * x * y) / norms, 0, 2)
+        x, y = x - jnp.sum(weights * x), y - jnp.sum(weights * y)
+    norms = jnp.sqrt(jnp.sum(weights * x * x) * jnp.sum(weights * y * y))
+    return jnp.clip(1 - jnp.sum(weights * x * y) / norms, 0, 2)
 
 
 def cosine(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -152,7 +152,7 @@ def hamming(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     """
     x, y = _pair("hamming", u, v)
     weights = _weights(x, w)
-    return fnp.sum(weights * (x != y)) / fnp.sum(weights)
+    return jnp.sum(weights * (x != y)) / jnp.sum(weights)
 
 
 def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -164,7 +164,7 @@ def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     x, y = _pair("jaccard", u, v)
     weights = _weights(x, w)
     some = (x != 0) | (y != 0)
-    return _ratio(fnp.sum(weights * ((x != 0) != (y != 0))), fnp.sum(weights * some))
+    return _ratio(jnp.sum(weights * ((x != 0) != (y != 0))), jnp.sum(weights * some))
 
 
 def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -174,7 +174,7 @@ def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     0.5
     """
     x, y = _pair("canberra", u, v)
-    return fnp.sum(_weights(x, w) * _ratio(fnp.abs(x - y), fnp.abs(x) + fnp.abs(y)))
+    return jnp.sum(_weights(x, w) * _ratio(jnp.abs(x - y), jnp.abs(x) + jnp.abs(y)))
 
 
 def braycurtis(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
@@ -185,7 +185,7 @@ def braycurtis(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     """
     x, y = _pair("braycurtis", u, v)
     weights = _weights(x, w)
-    return fnp.sum(weights * fnp.abs(x - y)) / fnp.sum(weights * fnp.abs(x + y))
+    return jnp.sum(weights * jnp.abs(x - y)) / jnp.sum(weights * jnp.abs(x + y))
 
 
 def jensenshannon(p: ArrayLike, q: ArrayLike, base: ArrayLike | None = None, *, axis: int = 0,
@@ -196,15 +196,15 @@ def jensenshannon(p: ArrayLike, q: ArrayLike, base: ArrayLike | None = None, *, 
     1.0
     """
     x, y = real("spatial.distance.jensenshannon", p, q)
-    x, y = (v / fnp.sum(v, axis=axis, keepdims=True) for v in (x, y))
+    x, y = (v / jnp.sum(v, axis=axis, keepdims=True) for v in (x, y))
     m = (x + y) / 2
 
     def divergence(a: Array) -> Array:
         some = a > 0
-        return fnp.where(some, a * fnp.log(fnp.where(some, a, 1) / fnp.where(some, m, 1)), 0)
+        return jnp.where(some, a * jnp.log(jnp.where(some, a, 1) / jnp.where(some, m, 1)), 0)
 
-    total = fnp.sum(divergence(x) + divergence(y), axis=axis, keepdims=keepdims) / 2
-    return _root(total if base is None else total / fnp.log(base))
+    total = jnp.sum(divergence(x) + divergence(y), axis=axis, keepdims=keepdims) / 2
+    return _root(total if base is None else total / jnp.log(base))
 
 
 _METRICS: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType({
@@ -219,15 +219,15 @@ def _metric(name: str, metric: str | Callable[..., Any], xa: Array, xb: Array,
             options: dict[str, Any]) -> Callable[[Array, Array], Array]:
     if callable(metric):
         given = metric
-        return lambda u, v: fnp.asarray(given(u, v, **options)).astype(xa.dtype)
+        return lambda u, v: jnp.asarray(given(u, v, **options)).astype(xa.dtype)
     if metric not in _METRICS:
         raise ArgumentError(f"functrans.scipy.spatial.distance.{name}: there is no metric "
                             f"{shown(metric)}.", where=user_source(), fix=", ".join(_METRICS))
-    both = xa if xb is xa else fnp.concatenate([xa, xb])
+    both = xa if xb is xa else jnp.concatenate([xa, xb])
     if metric == "seuclidean" and "V" not in options:
-        options = {**options, "V": fnp.var(both, axis=0, ddof=1)}
+        options = {**options, "V": jnp.var(both, axis=0, ddof=1)}
     if metric == "mahalanobis" and "VI" not in options:
-        options = {**options, "VI": fnp.linalg.inv(fnp.atleast_2d(fnp.cov(both.T))).T}
+        options = {**options, "VI": jnp.linalg.inv(jnp.atleast_2d(jnp.cov(both.T))).T}
     return lambda u, v: _METRICS[metric](u, v, **options)
 
 
@@ -268,7 +268,7 @@ def pdist(X: ArrayLike, metric: str | Callable[..., Any] = "euclidean", *, out: 
     of = _metric("pdist", metric, x, x, kwargs)
     rows, columns = np.triu_indices(x.shape[0], 1)
     if not len(rows):
-        return fnp.zeros(0, x.dtype)
+        return jnp.zeros(0, x.dtype)
     return vmap(of)(x[rows], x[columns])
 
 
@@ -278,7 +278,7 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
     >>> squareform([1.0, 2.0, 3.0]).tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]
     """
-    x = fnp.asarray(X)
+    x = jnp.asarray(X)
     if x.ndim == 2 and force.lower() not in ("tomatrix",):
         if x.shape[0] != x.shape[1]:
             raise ShapeError(f"functrans.scipy.spatial.distance.squareform: X has shape {x.shape}.",
@@ -292,7 +292,7 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
         raise ShapeError(f"functrans.scipy.spatial.distance.squareform: X has {x.shape[0]} "
                          "distances.", where=user_source(), why="n points have n (n - 1) / 2.")
     rows, columns = np.triu_indices(n, 1)
-    out = fnp.zeros((n, n), x.dtype)
+    out = jnp.zeros((n, n), x.dtype)
     return out.at[rows, columns].set(x).at[columns, rows].set(x)
 
 

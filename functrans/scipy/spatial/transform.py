@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans import random
 from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
@@ -33,7 +33,7 @@ class Rotation(NamedTuple):
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
         """Rotations, or many of them, one after the other."""
-        return cls(fnp.concatenate([fnp.atleast_2d(r.quat) for r in rotations]))
+        return cls(jnp.concatenate([jnp.atleast_2d(r.quat) for r in rotations]))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
@@ -49,7 +49,7 @@ class Rotation(NamedTuple):
             turns = turns[..., None]  # a number, or one of each of several rotations
         if turns.shape[-1:] != (len(axes),) or turns.ndim > 2:
             raise ShapeError(f"functrans.scipy.spatial.transform.Rotation.from_euler: angles has "
-                             f"shape {fnp.shape(angles)}.", where=user_source(),
+                             f"shape {jnp.shape(angles)}.", where=user_source(),
                              why=f"there are {len(axes)} axes.")
         quat = _about(axes[0], turns[..., 0])
         for i, axis in enumerate(axes[1:], 1):
@@ -68,27 +68,27 @@ class Rotation(NamedTuple):
         choices = []
         for i in range(3):
             j, k = (i + 1) % 3, (i + 2) % 3
-            q = [fnp.zeros_like(trace)] * 4
+            q = [jnp.zeros_like(trace)] * 4
             q[i] = 1 - trace + 2 * m[..., i, i]
             q[j] = m[..., j, i] + m[..., i, j]
             q[k] = m[..., k, i] + m[..., i, k]
             q[3] = m[..., k, j] - m[..., j, k]
-            choices.append(fnp.stack(q, axis=-1))
-        choices.append(fnp.stack([m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0],
+            choices.append(jnp.stack(q, axis=-1))
+        choices.append(jnp.stack([m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0],
                                   m[..., 1, 0] - m[..., 0, 1], 1 + trace], axis=-1))
-        decision = fnp.stack([m[..., 0, 0], m[..., 1, 1], m[..., 2, 2], trace], axis=-1)
-        best = fnp.argmax(decision, axis=-1)[..., None]
+        decision = jnp.stack([m[..., 0, 0], m[..., 1, 1], m[..., 2, 2], trace], axis=-1)
+        best = jnp.argmax(decision, axis=-1)[..., None]
         quat = choices[3]
         for i in range(3):
-            quat = fnp.where(best == i, choices[i], quat)
+            quat = jnp.where(best == i, choices[i], quat)
         return cls(_normalized(quat))
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> Rotation:
         """The rotations of modified Rodrigues parameters: the axis times tan(angle / 4)."""
         (p,) = inexact(mrp)
-        square = fnp.sum(p * p, axis=-1, keepdims=True)
-        return cls(fnp.concatenate([2 * p, 1 - square], axis=-1) / (1 + square))
+        square = jnp.sum(p * p, axis=-1, keepdims=True)
+        return cls(jnp.concatenate([2 * p, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat: ArrayLike, *, scalar_first: bool = False) -> Rotation:
@@ -97,7 +97,7 @@ class Rotation(NamedTuple):
         if q.shape[-1:] != (4,):
             raise ShapeError("functrans.scipy.spatial.transform.Rotation.from_quat: quat has "
                              f"shape {q.shape}.", where=user_source())
-        return cls(_normalized(fnp.roll(q, -1, axis=-1) if scalar_first else q))
+        return cls(_normalized(jnp.roll(q, -1, axis=-1) if scalar_first else q))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
@@ -108,18 +108,18 @@ class Rotation(NamedTuple):
                              f"shape {v.shape}.", where=user_source())
         if degrees:
             v = v * (math.pi / 180)
-        square = fnp.sum(v * v, axis=-1, keepdims=True)
+        square = jnp.sum(v * v, axis=-1, keepdims=True)
         small = square < 1e-6
-        angle = fnp.sqrt(fnp.where(small, 1, square))
-        scale = fnp.where(small, 0.5 - square / 48 + square**2 / 3840, fnp.sin(angle / 2) / angle)
-        real = fnp.where(small, 1 - square / 8 + square**2 / 384, fnp.cos(angle / 2))
-        return cls(fnp.concatenate([scale * v, real], axis=-1))
+        angle = jnp.sqrt(jnp.where(small, 1, square))
+        scale = jnp.where(small, 0.5 - square / 48 + square**2 / 3840, jnp.sin(angle / 2) / angle)
+        real = jnp.where(small, 1 - square / 8 + square**2 / 384, jnp.cos(angle / 2))
+        return cls(jnp.concatenate([scale * v, real], axis=-1))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """The rotation that moves nothing, or `num` of them."""
-        quat = fnp.array([0.0, 0.0, 0.0, 1.0], dtype=dtype)
-        return cls(quat if num is None else fnp.tile(quat, (num, 1)))
+        quat = jnp.array([0.0, 0.0, 0.0, 1.0], dtype=dtype)
+        return cls(quat if num is None else jnp.tile(quat, (num, 1)))
 
     @classmethod
     def random(cls, random_key: Array, num: int | None = None) -> Rotation:
@@ -148,8 +148,8 @@ class Rotation(NamedTuple):
         (v,) = inexact(vectors)
         matrix = self.as_matrix()
         if inverse:
-            matrix = fnp.swapaxes(matrix, -1, -2)
-        return fnp.sum(matrix * v[..., None, :], axis=-1)
+            matrix = jnp.swapaxes(matrix, -1, -2)
+        return jnp.sum(matrix * v[..., None, :], axis=-1)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The angles about three axes; the second one is where the first and third are one axis.
@@ -165,7 +165,7 @@ class Rotation(NamedTuple):
         rows = [[x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
                 [2 * (x * y + z * w), -x * x + y * y - z * z + w * w, 2 * (y * z - x * w)],
                 [2 * (x * z - y * w), 2 * (y * z + x * w), -x * x - y * y + z * z + w * w]]
-        return fnp.stack([fnp.stack(row, axis=-1) for row in rows], axis=-2)
+        return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
     def as_mrp(self) -> Array:
         """Modified Rodrigues parameters: the axes times tan(angle / 4)."""
@@ -177,43 +177,43 @@ class Rotation(NamedTuple):
         q = self.quat
         if canonical:
             # the first that is not 0 of w, x, y, z is positive
-            lead = fnp.sign(q[..., 3])
+            lead = jnp.sign(q[..., 3])
             for i in range(3):
-                lead = fnp.where(lead == 0, fnp.sign(q[..., i]), lead)
+                lead = jnp.where(lead == 0, jnp.sign(q[..., i]), lead)
             q = q * lead[..., None]
-        return fnp.roll(q, 1, axis=-1) if scalar_first else q
+        return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
     def as_rotvec(self, degrees: bool = False) -> Array:
         """The vectors along the axes with the angles for norms."""
         q = _canonical_sign(self.quat)
         vector, real = q[..., :3], q[..., 3:]
-        square = fnp.sum(vector * vector, axis=-1, keepdims=True)
+        square = jnp.sum(vector * vector, axis=-1, keepdims=True)
         small = square < 1e-8
-        norm = fnp.sqrt(fnp.where(small, 1, square))
-        scale = fnp.where(small, 2 + square / 3, 2 * fnp.arctan2(norm, real) / norm)
+        norm = jnp.sqrt(jnp.where(small, 1, square))
+        scale = jnp.where(small, 2 + square / 3, 2 * jnp.arctan2(norm, real) / norm)
         return scale * vector * (180 / math.pi if degrees else 1)
 
     def inv(self) -> Rotation:
         """The rotation back."""
-        return Rotation(fnp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], axis=-1))
+        return Rotation(jnp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], axis=-1))
 
     def magnitude(self) -> Array:
         """The angle, from 0 to pi."""
-        square = fnp.sum(self.quat[..., :3] ** 2, axis=-1)
+        square = jnp.sum(self.quat[..., :3] ** 2, axis=-1)
         some = square > 0
-        norm = fnp.where(some, fnp.sqrt(fnp.where(some, square, 1)), 0)
-        return 2 * fnp.arctan2(norm, fnp.abs(self.quat[..., 3]))
+        norm = jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+        return 2 * jnp.arctan2(norm, jnp.abs(self.quat[..., 3]))
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The mean rotation. Source: Markley et al., J. Guidance 30 (2007)."""
         count = len(self)
-        w = fnp.ones(count, self.quat.dtype) if weights is None \
+        w = jnp.ones(count, self.quat.dtype) if weights is None \
             else inexact(weights)[0].astype(self.quat.dtype)
         if w.shape != (count,):
             raise ShapeError("functrans.scipy.spatial.transform.Rotation.mean: weights has shape "
                              f"{w.shape}.", where=user_source(),
                              why=f"there are {count} rotations.")
-        _, vectors = fnp.linalg.eigh(matmul((w[:, None] * self.quat).T, self.quat))
+        _, vectors = jnp.linalg.eigh(matmul((w[:, None] * self.quat).T, self.quat))
         return Rotation(vectors[:, -1])
 
     @property
@@ -250,7 +250,7 @@ class Slerp(NamedTuple):
                              f"{at.shape}.", where=user_source(),
                              why=f"there are {len(rotations)} rotations.")
         first, later = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
-        return cls(at, fnp.diff(at), first, (first.inv() * later).as_rotvec())
+        return cls(at, jnp.diff(at), first, (first.inv() * later).as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at a time, or at a vector of them."""
@@ -258,7 +258,7 @@ class Slerp(NamedTuple):
         if at.ndim > 1:
             raise ShapeError("functrans.scipy.spatial.transform.Slerp: times has shape "
                              f"{at.shape}.", where=user_source(), why="it has one axis at most.")
-        i = fnp.clip(fnp.searchsorted(self.times, at, side="right") - 1, 0,
+        i = jnp.clip(jnp.searchsorted(self.times, at, side="right") - 1, 0,
                      self.times.shape[0] - 2)
         part = ((at - self.times[i]) / self.timedelta[i])[..., None]
         return Rotation(self.rotations.quat[i]) * Rotation.from_rotvec(self.rotvecs[i] * part)
@@ -276,25 +276,25 @@ def _axes(seq: str, counts: tuple[int, ...]) -> list[int]:
 
 def _about(axis: int, angle: Array) -> Array:
     """The quaternion of a rotation about one axis."""
-    parts = [fnp.zeros_like(angle)] * 4
-    parts[axis], parts[3] = fnp.sin(angle / 2), fnp.cos(angle / 2)
-    return fnp.stack(parts, axis=-1)
+    parts = [jnp.zeros_like(angle)] * 4
+    parts[axis], parts[3] = jnp.sin(angle / 2), jnp.cos(angle / 2)
+    return jnp.stack(parts, axis=-1)
 
 
 def _product(p: Array, q: Array) -> Array:
     a, b = p[..., :3], q[..., :3]
-    vector = p[..., 3:] * b + q[..., 3:] * a + fnp.cross(a, b)
-    real = p[..., 3:] * q[..., 3:] - fnp.sum(a * b, axis=-1, keepdims=True)
-    return fnp.concatenate([vector, real], axis=-1)
+    vector = p[..., 3:] * b + q[..., 3:] * a + jnp.cross(a, b)
+    real = p[..., 3:] * q[..., 3:] - jnp.sum(a * b, axis=-1, keepdims=True)
+    return jnp.concatenate([vector, real], axis=-1)
 
 
 def _normalized(q: Array) -> Array:
-    return q / fnp.linalg.norm(q, axis=-1, keepdims=True)
+    return q / jnp.linalg.norm(q, axis=-1, keepdims=True)
 
 
 def _canonical_sign(q: Array) -> Array:
     """The quaternion of the two whose angle is at most pi."""
-    return fnp.where(q[..., 3:] < 0, -q, q)
+    return jnp.where(q[..., 3:] < 0, -q, q)
 
 
 def _angles(quat: Array, axes: Sequence[int], extrinsic: bool) -> Array:
@@ -311,24 +311,24 @@ def _angles(quat: Array, axes: Sequence[int], extrinsic: bool) -> Array:
     else:
         a, b, c, d = x[3] - x[j], x[i] + x[k] * sign, x[j] + x[3], x[k] * sign - x[i]
     eps = 1e-7
-    middle = 2 * fnp.arctan2(fnp.hypot(c, d), fnp.hypot(a, b))
-    at_zero, at_pi = fnp.abs(middle) <= eps, fnp.abs(middle - math.pi) <= eps
-    half_sum, half_difference = fnp.arctan2(b, a), fnp.arctan2(d, c)
+    middle = 2 * jnp.arctan2(jnp.hypot(c, d), jnp.hypot(a, b))
+    at_zero, at_pi = jnp.abs(middle) <= eps, jnp.abs(middle - math.pi) <= eps
+    half_sum, half_difference = jnp.arctan2(b, a), jnp.arctan2(d, c)
     # in a gimbal lock one of the outer angles is 0
     first = half_sum - half_difference
     third = half_sum + half_difference
-    locked = fnp.where(at_zero, 2 * half_sum, 2 * half_difference * (-1 if extrinsic else 1))
+    locked = jnp.where(at_zero, 2 * half_sum, 2 * half_difference * (-1 if extrinsic else 1))
     lock = at_zero | at_pi
     if extrinsic:
-        first, third = fnp.where(lock, locked, first), fnp.where(lock, 0, third)
+        first, third = jnp.where(lock, locked, first), jnp.where(lock, 0, third)
     else:
-        first, third = fnp.where(lock, 0, first), fnp.where(lock, locked, third)
+        first, third = jnp.where(lock, 0, first), jnp.where(lock, locked, third)
     if not symmetric:
         third = third * sign
         middle = middle - math.pi / 2
     outer = (first, middle, third) if extrinsic else (third, middle, first)
-    angles = fnp.stack(outer, axis=-1)
-    return fnp.where(angles < -math.pi, angles + 2 * math.pi, fnp.where(
+    angles = jnp.stack(outer, axis=-1)
+    return jnp.where(angles < -math.pi, angles + 2 * math.pi, jnp.where(
         angles > math.pi, angles - 2 * math.pi, angles))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.bessel import jv
 from functrans.scipy.special.common import in_double, operands, partials
 from functrans.scipy.special.modified_bessel import iv, ive, kv, kve
@@ -24,8 +24,8 @@ _TERMS: Final = 8  # of 1 at |x| = 1 the eighth leaves 1e-22
 def _around_0(x: Array, derivative: bool) -> tuple[Array, Array]:
     """The solutions of y'' = x y that begin as 1 and x, or their derivatives (DLMF 9.4)."""
     cube = x * x * x
-    even, odd = fnp.ones_like(x), fnp.ones_like(x)
-    first, second = fnp.zeros_like(x), fnp.zeros_like(x)
+    even, odd = jnp.ones_like(x), jnp.ones_like(x)
+    first, second = jnp.zeros_like(x), jnp.zeros_like(x)
     for k in range(_TERMS):
         n = 3 * k
         if derivative:
@@ -34,7 +34,7 @@ def _around_0(x: Array, derivative: bool) -> tuple[Array, Array]:
             first, second = first + even, second + odd
         even, odd = even * cube / ((n + 2) * (n + 3)), odd * cube / ((n + 3) * (n + 4))
     if derivative:
-        return first / fnp.where(x == 0, 1.0, x), second
+        return first / jnp.where(x == 0, 1.0, x), second
     return first, second * x
 
 
@@ -42,10 +42,10 @@ def _value(x: Array, derivative: bool, second_kind: bool, scaled: bool) -> Array
     """One of the four by Bessel functions of a third and two thirds (DLMF 9.6), and around 0."""
     near = lax.abs(x) <= 1
     finite = lax.abs(x) < math.inf
-    size = fnp.where(near | ~finite, 1.0, lax.abs(x))
+    size = jnp.where(near | ~finite, 1.0, lax.abs(x))
     root = lax.sqrt(size)
     zeta = 2.0 * _THIRD * size * root
-    order = fnp.full_like(x, 2.0 * _THIRD if derivative else _THIRD)
+    order = jnp.full_like(x, 2.0 * _THIRD if derivative else _THIRD)
     sign = 1.0 if second_kind or not derivative else -1.0
     weight = size if derivative else root
     if second_kind:
@@ -56,21 +56,21 @@ def _value(x: Array, derivative: bool, second_kind: bool, scaled: bool) -> Array
     else:
         above = sign * weight / (math.pi * math.sqrt(3.0)) * (kve if scaled else kv)(order, zeta)
         below = _THIRD * weight * (jv(order, zeta) + sign * jv(-order, zeta))
-    even, odd = _around_0(fnp.where(near, x, 0.0), derivative)
+    even, odd = _around_0(jnp.where(near, x, 0.0), derivative)
     around = _AT_0 * even - _SLOPE_AT_0 * odd
     if second_kind:
         around = math.sqrt(3.0) * (_AT_0 * even + _SLOPE_AT_0 * odd)
     if scaled:
-        small = fnp.where(near & (x > 0), x, 0.0)
-        exponent = 2.0 * _THIRD * small * lax.sqrt(fnp.where(small > 0, small, 1.0))
+        small = jnp.where(near & (x > 0), x, 0.0)
+        exponent = 2.0 * _THIRD * small * lax.sqrt(jnp.where(small > 0, small, 1.0))
         around = around * lax.exp(-exponent if second_kind else exponent)
         if not second_kind:  # SciPy's too: the scale is that of x > 0
-            below = fnp.full_like(below, math.nan)
-            around = fnp.where(x < 0, math.nan, around)
-    value = fnp.where(near, around, fnp.where(x > 0, above, below))
-    ends = fnp.where(x > 0, math.inf if second_kind and not scaled else 0.0,
+            below = jnp.full_like(below, math.nan)
+            around = jnp.where(x < 0, math.nan, around)
+    value = jnp.where(near, around, jnp.where(x > 0, above, below))
+    ends = jnp.where(x > 0, math.inf if second_kind and not scaled else 0.0,
                      math.nan if derivative else 0.0)
-    return fnp.where(finite, value, fnp.where(x == x, ends, math.nan))
+    return jnp.where(finite, value, jnp.where(x == x, ends, math.nan))
 
 
 def _pair(second_kind: bool) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
@@ -91,7 +91,7 @@ def _scaled_pair(second_kind: bool) -> tuple[Callable[[Array], Array], Callable[
     sign = -1.0 if second_kind else 1.0
 
     def rate(x: Array) -> Array:
-        return sign * fnp.where(x > 0, lax.sqrt(fnp.where(x > 0, x, 1.0)), 0.0)
+        return sign * jnp.where(x > 0, lax.sqrt(jnp.where(x > 0, x, 1.0)), 0.0)
 
     @partials(lambda out, x: slope(x) + rate(x) * out)
     def value(x: Array) -> Array:

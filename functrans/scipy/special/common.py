@@ -10,7 +10,7 @@ from typing import Any, Final, overload
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import DTypeError
 from functrans.core.source import user_source
@@ -131,7 +131,7 @@ def partials(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Array
                 if partial is not None and not isinstance(t, SymbolicZero):
                     term = t * partial(out, *primals)
                     total = term if total is None else total + term
-            return out, fnp.zeros_like(out) if total is None else total
+            return out, jnp.zeros_like(out) if total is None else total
 
         ruled.defjvp(rule, symbolic_zeros=True)
         return functools.wraps(fun)(ruled)
@@ -149,14 +149,14 @@ def pushed(fun: Callable[..., Any], argument: int) -> Callable[..., Any]:
         def along(x: Any) -> Any:
             return fun(*args[:argument], x, *args[argument + 1:])
 
-        return forward.jvp(along, (args[argument],), (fnp.ones_like(args[argument]),))[1]
+        return forward.jvp(along, (args[argument],), (jnp.ones_like(args[argument]),))[1]
 
     return rule
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Array:
     """c[0] + c[1] x + c[2] x^2 ..., by Horner's rule."""
-    total: Array = fnp.full_like(x, coefficients[-1])
+    total: Array = jnp.full_like(x, coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * x + c
     return total
@@ -164,7 +164,7 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Array:
 
 def over_nodes(fun: Callable[..., Any], nodes: Any, weights: Any, *args: Any) -> Array:
     """sum_k weights[k] fun(nodes[k], *args), elementwise in the args."""
-    return fnp.sum(weights * fun(nodes, *(x[..., None] for x in args)), -1)
+    return jnp.sum(weights * fun(nodes, *(x[..., None] for x in args)), -1)
 
 
 def loop(step: Callable[..., Any], state: Any, going: Callable[..., Any], limit: int
@@ -176,16 +176,16 @@ def loop(step: Callable[..., Any], state: Any, going: Callable[..., Any], limit:
     """
     def proceed(carry: Any) -> Any:
         k, active, _ = carry
-        return (k <= limit) & fnp.any(active)
+        return (k <= limit) & jnp.any(active)
 
     def advance(carry: Any) -> Any:
         k, active, old = carry
         new = step(k, *old)
-        kept = tuple(fnp.where(active, n, o) for n, o in zip(new, old, strict=True))
+        kept = tuple(jnp.where(active, n, o) for n, o in zip(new, old, strict=True))
         return k + 1.0, active & going(*kept), kept
 
     state = tuple(state)
-    first = fnp.broadcast_to(fnp.asarray(going(*state)), state[0].shape)
-    start = (fnp.asarray(np.float64(1.0)), first, state)
+    first = jnp.broadcast_to(jnp.asarray(going(*state)), state[0].shape)
+    start = (jnp.asarray(np.float64(1.0)), first, state)
     out: tuple[Array, ...] = lax.while_loop(proceed, advance, start)[2]
     return out

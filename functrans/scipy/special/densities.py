@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import HALF_LOG_2PI, partials, polynomial
 from functrans.typing import Array
 
@@ -30,11 +30,11 @@ def stirling_rest(x: Array) -> Array:
 def log1pmx(t: Array) -> Array:
     """log(1 + t) - t, accurate near 0."""
     near = lax.abs(t) < 0.5
-    small = fnp.where(near, t, 0.0)
+    small = jnp.where(near, t, 0.0)
     r = small / (2.0 + small)
     series = r * (2.0 * r * r * polynomial(r * r, _ATANH) - small)
-    far = fnp.where(near, 1.0, t)
-    return fnp.where(near, series, lax.log1p(far) - far)
+    far = jnp.where(near, 1.0, t)
+    return jnp.where(near, series, lax.log1p(far) - far)
 
 
 def _digamma(x: Array) -> Array:
@@ -46,48 +46,48 @@ def _digamma(x: Array) -> Array:
 def log_gamma_ratio(x: Array, m: Array) -> Array:
     """log |Gamma(x + m) / Gamma(x)|."""
     large = (x >= LARGE) & (x + m >= LARGE)
-    big, more = fnp.where(large, x, LARGE), fnp.where(large, m, 0.0)
+    big, more = jnp.where(large, x, LARGE), jnp.where(large, m, 0.0)
     total = big + more
     rest = stirling_rest(total) - stirling_rest(big)
     series = more * lax.log(total) - more + (big - 0.5) * lax.log1p(more / big) + rest
-    plain = fnp.where(large, 1.0, x)
-    return fnp.where(large, series,
-                     lax.lgamma(plain + fnp.where(large, 0.0, m)) - lax.lgamma(plain))
+    plain = jnp.where(large, 1.0, x)
+    return jnp.where(large, series,
+                     lax.lgamma(plain + jnp.where(large, 0.0, m)) - lax.lgamma(plain))
 
 
 @partials(lambda out, a, b: _digamma(a) - _digamma(a + b),
           lambda out, a, b: _digamma(b) - _digamma(a + b))
 def betaln(a: Array, b: Array) -> Array:
     """log |B(a, b)|."""
-    small, big = fnp.minimum(a, b), fnp.maximum(a, b)
+    small, big = jnp.minimum(a, b), jnp.maximum(a, b)
     one_large = lax.lgamma(small) - log_gamma_ratio(big, small)
     both = small >= LARGE
-    p, q = fnp.where(both, small, LARGE), fnp.where(both, big, LARGE)
+    p, q = jnp.where(both, small, LARGE), jnp.where(both, big, LARGE)
     rest = stirling_rest(p) + (stirling_rest(q) - stirling_rest(p + q))
     both_large = (HALF_LOG_2PI - 0.5 * lax.log(q) + rest
                   + (p - 0.5) * lax.log(p / (p + q)) - q * lax.log1p(p / q))
-    return fnp.where(both, both_large, one_large)
+    return jnp.where(both, both_large, one_large)
 
 
 def gamma_log_density(a: Array, x: Array) -> Array:
     """log(x^a exp(-x) / Gamma(a)) for a > 0 and x > 0."""
     large = a >= LARGE
-    big = fnp.where(large, a, LARGE)
+    big = jnp.where(large, a, LARGE)
     centred = big * log1pmx((x - big) / big) + 0.5 * lax.log(big) - HALF_LOG_2PI \
         - stirling_rest(big)
-    small = fnp.where(large, 1.0, a)
-    return fnp.where(large, centred, small * lax.log(x) - x - lax.lgamma(small))
+    small = jnp.where(large, 1.0, a)
+    return jnp.where(large, centred, small * lax.log(x) - x - lax.lgamma(small))
 
 
 def beta_log_density(a: Array, b: Array, x: Array, y: Array) -> Array:
     """log(x^a y^b / B(a, b)) for y = 1 - x and a, b > 0."""
     large = (a >= LARGE) & (b >= LARGE)
-    p, q = fnp.where(large, a, LARGE), fnp.where(large, b, LARGE)
+    p, q = jnp.where(large, a, LARGE), jnp.where(large, b, LARGE)
     n = p + q
     # x - p / n by the smaller of x and y, which has its digits
-    off = fnp.where(x <= y, x * n - p, q - y * n)
+    off = jnp.where(x <= y, x * n - p, q - y * n)
     rest = stirling_rest(p) + stirling_rest(q) - stirling_rest(n)
     centred = (p * log1pmx(off / p) + q * log1pmx(-off / q)
                + 0.5 * (lax.log(p) + lax.log(q / n)) - HALF_LOG_2PI - rest)
     plain = a * lax.log(x) + b * lax.log(y) - betaln(a, b)
-    return fnp.where(large, centred, plain)
+    return jnp.where(large, centred, plain)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import partials, pushed, wide
 from functrans.scipy.special.densities import betaln
 from functrans.scipy.special.error_functions import ndtri
@@ -30,7 +30,7 @@ __all__ = ["bdtr", "bdtrc", "bdtri", "chdtr", "chdtrc", "chdtri", "fdtr", "fdtrc
 
 
 def _nan_unless(valid: Array, value: Array) -> Array:
-    return fnp.where(valid, value, math.nan)
+    return jnp.where(valid, value, math.nan)
 
 
 # Binomial ------------------------------------------------------------------------------------
@@ -38,12 +38,12 @@ def _nan_unless(valid: Array, value: Array) -> Array:
 
 def _binomial(k: Array, n: Array, p: Array, upper: bool) -> Array:
     whole = lax.floor(k)
-    valid = (n >= whole) & (n >= 0) & (p >= 0) & (p <= 1) & ~fnp.isnan(k)
+    valid = (n >= whole) & (n >= 0) & (p >= 0) & (p <= 1) & ~jnp.isnan(k)
     inside = valid & (whole >= 0) & (whole < n)
-    a, b = fnp.where(inside, n - whole, 1.0), fnp.where(inside, whole + 1.0, 1.0)
+    a, b = jnp.where(inside, n - whole, 1.0), jnp.where(inside, whole + 1.0, 1.0)
     value = betainc(b, a, p) if upper else betaincc(b, a, p)
-    low = fnp.where(whole < 0, 1.0 if upper else math.nan, 0.0 if upper else 1.0)
-    return _nan_unless(valid, fnp.where(inside, value, low))
+    low = jnp.where(whole < 0, 1.0 if upper else math.nan, 0.0 if upper else 1.0)
+    return _nan_unless(valid, jnp.where(inside, value, low))
 
 
 @wide
@@ -78,7 +78,7 @@ def bdtri(k: Array, n: Array, y: Array) -> Array:
     """
     whole = lax.floor(k)
     valid = (whole >= 0) & (whole < n)
-    a, b = fnp.where(valid, n - whole, 1.0), fnp.where(valid, whole + 1.0, 1.0)
+    a, b = jnp.where(valid, n - whole, 1.0), jnp.where(valid, whole + 1.0, 1.0)
     return _nan_unless(valid, betainccinv(b, a, y))
 
 
@@ -90,7 +90,7 @@ def nbdtr(k: Array, n: Array, p: Array) -> Array:
     >>> round(float(ft.scipy.special.nbdtr(1, 2, 0.5)), 4)
     0.5
     """
-    return _nan_unless(k >= 0, betainc(n, fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
+    return _nan_unless(k >= 0, betainc(n, jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
 
 
 @wide
@@ -101,7 +101,7 @@ def nbdtrc(k: Array, n: Array, p: Array) -> Array:
     >>> round(float(ft.scipy.special.nbdtrc(1, 2, 0.5)), 4)
     0.5
     """
-    return _nan_unless(k >= 0, betaincc(n, fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
+    return _nan_unless(k >= 0, betaincc(n, jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
 
 
 @wide
@@ -112,7 +112,7 @@ def nbdtri(k: Array, n: Array, y: Array) -> Array:
     >>> round(float(ft.scipy.special.nbdtri(1, 2, 0.5)), 4)
     0.5
     """
-    return _nan_unless(k >= 0, betaincinv(n, fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
+    return _nan_unless(k >= 0, betaincinv(n, jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
 
 
 # Poisson, gamma and chi-squared --------------------------------------------------------------
@@ -126,7 +126,7 @@ def pdtr(k: Array, m: Array) -> Array:
     >>> round(float(ft.scipy.special.pdtr(0, 1.0)), 4)
     0.3679
     """
-    return _nan_unless(k >= 0, gammaincc(fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
+    return _nan_unless(k >= 0, gammaincc(jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
 
 
 @wide
@@ -137,7 +137,7 @@ def pdtrc(k: Array, m: Array) -> Array:
     >>> round(float(ft.scipy.special.pdtrc(0, 1.0)), 4)
     0.6321
     """
-    return _nan_unless(k >= 0, gammainc(fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
+    return _nan_unless(k >= 0, gammainc(jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
 
 
 @wide
@@ -148,7 +148,7 @@ def pdtri(k: Array, y: Array) -> Array:
     >>> round(float(ft.scipy.special.pdtri(0, 0.3679)), 3)
     1.0
     """
-    return _nan_unless(k >= 0, gammainccinv(fnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
+    return _nan_unless(k >= 0, gammainccinv(jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
 
 
 @wide
@@ -223,8 +223,8 @@ def chdtri(v: Array, p: Array) -> Array:
 def _share(dfn: Array, dfd: Array, x: Array) -> Array:
     """dfn x / (dfd + dfn x), and 1 at infinity."""
     infinite = x == math.inf
-    part = dfn * fnp.where(infinite, 1.0, x)
-    return fnp.where(infinite, 1.0, part / (dfd + part))
+    part = dfn * jnp.where(infinite, 1.0, x)
+    return jnp.where(infinite, 1.0, part / (dfd + part))
 
 
 @wide
@@ -247,7 +247,7 @@ def fdtrc(dfn: Array, dfd: Array, x: Array) -> Array:
     0.5
     """
     # of the opposite share, which keeps its digits for large x
-    part = dfn * fnp.where(x >= 0, x, 1.0)
+    part = dfn * jnp.where(x >= 0, x, 1.0)
     return _nan_unless(x >= 0, betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + part)))
 
 
@@ -266,46 +266,46 @@ def fdtri(dfn: Array, dfd: Array, p: Array) -> Array:
 
 def _beta_tail(near: Array, half: Array, b: Array, share: Array) -> Array:
     """1 - I_share(half, b) where near, and I_share(b, half) elsewhere."""
-    return beta_pair(half, b, fnp.where(near, share, 1.0 - share),
-                     fnp.where(near, 1.0 - share, share))[1]
+    return beta_pair(half, b, jnp.where(near, share, 1.0 - share),
+                     jnp.where(near, 1.0 - share, share))[1]
 
 
 def _student_tail(df: Array, t: Array) -> Array:
     """The probability of values below t <= 0."""
     square = t * t
-    whole = fnp.where(square < math.inf, square, 1.0)
+    whole = jnp.where(square < math.inf, square, 1.0)
     near = whole < df
     # of the smaller share, whose digits count
-    share = fnp.where(near, whole, df) / (df + whole)
-    half = fnp.full_like(df, 0.5)
-    tail = _beta_tail(near, half, 0.5 * df, fnp.where(square < math.inf, share, 0.0))
+    share = jnp.where(near, whole, df) / (df + whole)
+    half = jnp.full_like(df, 0.5)
+    tail = _beta_tail(near, half, 0.5 * df, jnp.where(square < math.inf, share, 0.0))
     value = 0.5 * tail
-    return fnp.where(square < math.inf, value, _far_tail(df, t))
+    return jnp.where(square < math.inf, value, _far_tail(df, t))
 
 
 def _far_tail(df: Array, t: Array) -> Array:
     """Where the square overflows, by the leading power of t."""
-    size = fnp.where((t < -1.0) & (t > -math.inf), -t, 1e300)
-    log = 0.5 * df * lax.log(df) - lax.log(df) - betaln(0.5 * df, fnp.full_like(df, 0.5)) \
+    size = jnp.where((t < -1.0) & (t > -math.inf), -t, 1e300)
+    log = 0.5 * df * lax.log(df) - lax.log(df) - betaln(0.5 * df, jnp.full_like(df, 0.5)) \
         - df * lax.log(size)
-    return fnp.where(t == -math.inf, 0.0, lax.exp(log))
+    return jnp.where(t == -math.inf, 0.0, lax.exp(log))
 
 
 def student_density(df: Array, t: Array) -> Array:
     """The density of Student's distribution."""
-    log = -0.5 * (df + 1.0) * lax.log1p(t * t / df) - betaln(0.5 * df, fnp.full_like(df, 0.5))
+    log = -0.5 * (df + 1.0) * lax.log1p(t * t / df) - betaln(0.5 * df, jnp.full_like(df, 0.5))
     return lax.exp(log) / lax.sqrt(df)
 
 
 def _stdtr_value(df: Array, t: Array) -> Array:
-    valid = (df > 0) & ~fnp.isnan(t)
+    valid = (df > 0) & ~jnp.isnan(t)
     normal = df == math.inf
-    v = fnp.where(valid & ~normal, df, 1.0)
+    v = jnp.where(valid & ~normal, df, 1.0)
     zero = t == 0
-    tail = _student_tail(v, fnp.where(zero, -1.0, -lax.abs(t)))
-    value = fnp.where(zero, 0.5, fnp.where(t > 0, 1.0 - tail, tail))
+    tail = _student_tail(v, jnp.where(zero, -1.0, -lax.abs(t)))
+    value = jnp.where(zero, 0.5, jnp.where(t > 0, 1.0 - tail, tail))
     bell = 0.5 * lax.erfc(-t * math.sqrt(0.5))
-    return _nan_unless(valid, fnp.where(normal, bell, value))
+    return _nan_unless(valid, jnp.where(normal, bell, value))
 
 
 stdtr_: Callable[..., Array] = partials(
@@ -329,19 +329,19 @@ def _by_student(out: Array, df: Array, p: Array) -> Array:
 
 
 def _stdtrit_value(df: Array, p: Array) -> Array:
-    tail = fnp.minimum(p, 1.0 - p)
+    tail = jnp.minimum(p, 1.0 - p)
     inside = (tail > 0) & (df > 0) & (df < math.inf)
-    v, q = fnp.where(inside, df, 1.0), fnp.where(inside, tail, 0.25)
-    half = fnp.full_like(v, 0.5)
+    v, q = jnp.where(inside, df, 1.0), jnp.where(inside, tail, 0.25)
+    half = jnp.full_like(v, 0.5)
     far = q < 0.25
     # of the tail, or of what is within around the middle, where the tail has no digits
-    a, b = fnp.where(far, 0.5 * v, half), fnp.where(far, half, 0.5 * v)
-    logit = beta_logit(a, b, 2.0 * fnp.where(far, q, 0.5 - q))
-    size = lax.sqrt(v) * lax.exp(0.5 * fnp.where(far, -logit, logit))
-    ends = fnp.where((p == 0) | (p == 1), math.inf, math.nan)
-    size = fnp.where(inside, size, fnp.where(df > 0, ends, math.nan))
-    value = fnp.where(p < 0.5, -size, size)
-    return fnp.where(df == math.inf, ndtri(p), value)
+    a, b = jnp.where(far, 0.5 * v, half), jnp.where(far, half, 0.5 * v)
+    logit = beta_logit(a, b, 2.0 * jnp.where(far, q, 0.5 - q))
+    size = lax.sqrt(v) * lax.exp(0.5 * jnp.where(far, -logit, logit))
+    ends = jnp.where((p == 0) | (p == 1), math.inf, math.nan)
+    size = jnp.where(inside, size, jnp.where(df > 0, ends, math.nan))
+    value = jnp.where(p < 0.5, -size, size)
+    return jnp.where(df == math.inf, ndtri(p), value)
 
 
 stdtrit_: Callable[..., Array] = partials(

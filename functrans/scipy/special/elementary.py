@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.nn import functions as nn
 from functrans.scipy.special.common import elementwise, partials, polynomial
 from functrans.scipy.special.densities import log1pmx
@@ -35,11 +35,11 @@ def logit(x: Array) -> Array:
     Array([0.    , 2.1972], dtype=float32)
     """
     far = lax.log(x) - lax.log1p(-x)
-    if fnp.iscomplexobj(x):
+    if jnp.iscomplexobj(x):
         return far
     centred = 2.0 * x - 1.0  # exact, where the logarithms cancel
-    near = fnp.abs(centred) < 0.5
-    return fnp.where(near, 2.0 * lax.atanh(fnp.where(near, centred, 0.0)), far)
+    near = jnp.abs(centred) < 0.5
+    return jnp.where(near, 2.0 * lax.atanh(jnp.where(near, centred, 0.0)), far)
 
 
 _EXPREL = [1 / math.factorial(k + 1) for k in range(18)]
@@ -48,11 +48,11 @@ _EXPREL = [1 / math.factorial(k + 1) for k in range(18)]
 def _box(log: Array, lmbda: Array) -> Array:
     """expm1(lmbda log) / lmbda; around 0 a series, as the derivatives in lmbda cancel there."""
     power = lmbda * log
-    near = (fnp.abs(power) < 0.5) | (lmbda == 0)
-    small = fnp.where(near & fnp.isfinite(power), power, 0.0)
+    near = (jnp.abs(power) < 0.5) | (lmbda == 0)
+    small = jnp.where(near & jnp.isfinite(power), power, 0.0)
     series = polynomial(small, _EXPREL)
-    safe = fnp.where(near, 1.0, lmbda)
-    return fnp.where(near, log * series, lax.expm1(fnp.where(near, 1.0, power)) / safe)
+    safe = jnp.where(near, 1.0, lmbda)
+    return jnp.where(near, log * series, lax.expm1(jnp.where(near, 1.0, power)) / safe)
 
 
 @elementwise
@@ -77,8 +77,8 @@ def boxcox1p(x: Array, lmbda: Array) -> Array:
 
 @custom_jvp
 def _xlogy(x: Array, y: Array) -> Array:
-    zero = (x == 0) & ~fnp.isnan(y)
-    return fnp.where(zero, 0.0, x * lax.log(fnp.where(zero, 1.0, y)))
+    zero = (x == 0) & ~jnp.isnan(y)
+    return jnp.where(zero, 0.0, x * lax.log(jnp.where(zero, 1.0, y)))
 
 
 @_xlogy.defjvp
@@ -89,8 +89,8 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
 
 @custom_jvp
 def _xlog1py(x: Array, y: Array) -> Array:
-    zero = (x == 0) & ~fnp.isnan(y)
-    return fnp.where(zero, 0.0, x * lax.log1p(fnp.where(zero, 0.0, y)))
+    zero = (x == 0) & ~jnp.isnan(y)
+    return jnp.where(zero, 0.0, x * lax.log1p(jnp.where(zero, 0.0, y)))
 
 
 @_xlog1py.defjvp
@@ -123,7 +123,7 @@ def xlog1py(x: Array, y: Array) -> Array:
 @custom_jvp
 def _entr(x: Array) -> Array:
     zero = x == 0
-    return fnp.where(zero, 0.0, -x * lax.log(fnp.where(zero, 1.0, x)))
+    return jnp.where(zero, 0.0, -x * lax.log(jnp.where(zero, 1.0, x)))
 
 
 @_entr.defjvp
@@ -139,7 +139,7 @@ def entr(x: Array) -> Array:
     Array([0.    , 0.3466,   -inf], dtype=float32)
     """
     negative = x < 0
-    return fnp.where(negative, -np.inf, _entr(fnp.where(negative, 1.0, x)))
+    return jnp.where(negative, -np.inf, _entr(jnp.where(negative, 1.0, x)))
 
 
 @elementwise
@@ -151,9 +151,9 @@ def rel_entr(p: Array, q: Array) -> Array:
     """
     both = (p > 0) & (q > 0)
     only_zero = (p == 0) & (q >= 0)
-    sp, sq = fnp.where(both, p, 1.0), fnp.where(both, q, 1.0)
-    found = fnp.where(both, sp * (lax.log(sp) - lax.log(sq)), fnp.where(only_zero, 0.0, np.inf))
-    return fnp.where(fnp.isnan(p) | fnp.isnan(q), np.nan, found).astype(sp.dtype)
+    sp, sq = jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)
+    found = jnp.where(both, sp * (lax.log(sp) - lax.log(sq)), jnp.where(only_zero, 0.0, np.inf))
+    return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, found).astype(sp.dtype)
 
 
 @elementwise
@@ -165,13 +165,13 @@ def kl_div(p: Array, q: Array) -> Array:
     0.0
     """
     near = (p > 0) & (lax.abs(q - p) < 0.5 * p)
-    safe, other = fnp.where(near, p, 1.0), fnp.where(near, q, 1.0)
+    safe, other = jnp.where(near, p, 1.0), jnp.where(near, q, 1.0)
     # where the terms cancel; 0 for equal ones, not -0
     close = 0.0 - safe * log1pmx((other - safe) / safe)
     defined = (p >= 0) & (q >= 0) & ((p == 0) | (q > 0))
-    far = rel_entr(fnp.where(near, 1.0, p), fnp.where(near, 1.0, q)) + fnp.where(
+    far = rel_entr(jnp.where(near, 1.0, p), jnp.where(near, 1.0, q)) + jnp.where(
         defined & ~near, q - p, 0.0)
-    return fnp.where(near, close, far)
+    return jnp.where(near, close, far)
 
 
 # Losses --------------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def huber(delta: Array, r: Array) -> Array:
     2.5
     """
     size = lax.abs(r)
-    value = fnp.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
-    return fnp.where(delta < 0, math.inf, value)
+    value = jnp.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return jnp.where(delta < 0, math.inf, value)
 
 
 @elementwise
@@ -198,12 +198,12 @@ def pseudo_huber(delta: Array, r: Array) -> Array:
     >>> round(float(ft.scipy.special.pseudo_huber(1.0, 3.0)), 4)
     2.1623
     """
-    safe = fnp.where(delta > 0, delta, 1.0)
+    safe = jnp.where(delta > 0, delta, 1.0)
     ratio = r / safe
     value = r * (r / (1.0 + lax.sqrt(1.0 + ratio * ratio)))
-    value = fnp.where(fnp.isinf(r), math.inf, value)
-    value = fnp.where(fnp.isnan(delta), math.nan, fnp.where(delta == 0, 0.0, value))
-    return fnp.where(delta < 0, math.inf, value)
+    value = jnp.where(jnp.isinf(r), math.inf, value)
+    value = jnp.where(jnp.isnan(delta), math.nan, jnp.where(delta == 0, 0.0, value))
+    return jnp.where(delta < 0, math.inf, value)
 
 
 # Functions that keep their digits ------------------------------------------------------------
@@ -222,7 +222,7 @@ def log_expit(x: Array) -> Array:
 
 @partials(lambda out, x: lax.logistic(-x))
 def _log_expit(x: Array) -> Array:
-    return fnp.minimum(x, 0.0) - lax.log1p(lax.exp(-lax.abs(x)))
+    return jnp.minimum(x, 0.0) - lax.log1p(lax.exp(-lax.abs(x)))
 
 
 @elementwise
@@ -234,9 +234,9 @@ def exprel(x: Array) -> Array:
     1.0
     """
     near = lax.abs(x) < 0.5
-    series = polynomial(fnp.where(near, x, 0.0), _EXPREL)
-    safe = fnp.where(near, 1.0, x)
-    return fnp.where(x == math.inf, x, fnp.where(near, series, lax.expm1(safe) / safe))
+    series = polynomial(jnp.where(near, x, 0.0), _EXPREL)
+    safe = jnp.where(near, 1.0, x)
+    return jnp.where(x == math.inf, x, jnp.where(near, series, lax.expm1(safe) / safe))
 
 
 @elementwise
@@ -265,11 +265,11 @@ def log1p_over(y: Array, lmbda: Array) -> Array:
     """log1p(lmbda y) / lmbda; around 0 by the series of atanh, as in _box."""
     t = y * lmbda
     near = (lax.abs(t) < 0.5) & (lax.abs(t) < math.inf)
-    small = fnp.where(near, t, 0.0)
+    small = jnp.where(near, t, 0.0)
     ratio = small / (2.0 + small)
     series = 2.0 / (2.0 + small) * polynomial(ratio * ratio, [1 / (2 * k + 1) for k in range(18)])
-    return fnp.where(near, y * series,
-                     lax.log1p(fnp.where(near, 1.0, t)) / fnp.where(near, 1.0, lmbda))
+    return jnp.where(near, y * series,
+                     lax.log1p(jnp.where(near, 1.0, t)) / jnp.where(near, 1.0, lmbda))
 
 
 @elementwise
@@ -293,10 +293,10 @@ def powm1(x: Array, y: Array) -> Array:
     8.0
     """
     positive = x > 0
-    logarithm = y * lax.log(fnp.where(positive, x, 1.0))
+    logarithm = y * lax.log(jnp.where(positive, x, 1.0))
     near = positive & (lax.abs(logarithm) < 1.0)
-    return fnp.where(near, lax.expm1(fnp.where(near, logarithm, 0.0)),
-                     fnp.power(fnp.where(near, 1.0, x), y) - 1.0)
+    return jnp.where(near, lax.expm1(jnp.where(near, logarithm, 0.0)),
+                     jnp.power(jnp.where(near, 1.0, x), y) - 1.0)
 
 
 @elementwise
@@ -345,7 +345,7 @@ def exp2(x: Array) -> Array:
 
 @partials(lambda out, x: math.log(10.0) * out)
 def _exp10(x: Array) -> Array:
-    return fnp.power(10.0, x).astype(x.dtype)
+    return jnp.power(10.0, x).astype(x.dtype)
 
 
 @elementwise
@@ -366,23 +366,23 @@ _DEGREE = math.pi / 180
 
 def _quadrant(x: Array) -> tuple[Array, Array]:
     """x >= 0 as a multiple of 90 degrees, modulo 4, and the rest in [-45, 45]; exact."""
-    turned = fnp.remainder(x, 360.0)
-    quarters = fnp.round(turned / 90.0)
+    turned = jnp.remainder(x, 360.0)
+    quarters = jnp.round(turned / 90.0)
     return quarters, turned - 90.0 * quarters
 
 
 def _sine(quarter: Array, rest: Array) -> Array:
     """The sine of quarter * 90 + rest degrees."""
     sine, cosine = lax.sin(rest * _DEGREE), lax.cos(rest * _DEGREE)
-    quarter = fnp.remainder(quarter, 4.0)
-    value = fnp.where((quarter == 1) | (quarter == 3), cosine, sine)
-    return fnp.where(quarter >= 2, -value, value) + 0.0
+    quarter = jnp.remainder(quarter, 4.0)
+    value = jnp.where((quarter == 1) | (quarter == 3), cosine, sine)
+    return jnp.where(quarter >= 2, -value, value) + 0.0
 
 
 @partials(lambda out, x: _DEGREE * _cosdg(x))
 def _sindg(x: Array) -> Array:
     value = _sine(*_quadrant(lax.abs(x)))
-    return fnp.where(x < 0, -value, value)
+    return jnp.where(x < 0, -value, value)
 
 
 @partials(lambda out, x: -_DEGREE * _sindg(x))
@@ -416,11 +416,11 @@ def cosdg(x: Array) -> Array:
 def _tangent(x: Array, shift: float) -> Array:
     """The tangent of x degrees for shift 0, and less the cotangent for shift 1."""
     quarter, rest = _quadrant(lax.abs(x))
-    odd = fnp.remainder(quarter + shift, 2.0) == 1
+    odd = jnp.remainder(quarter + shift, 2.0) == 1
     tangent = lax.tan(rest * _DEGREE)
     pole = odd & (rest == 0)
-    value = fnp.where(odd, -1.0 / fnp.where(odd & ~pole, tangent, 1.0), tangent)
-    return fnp.where(pole, math.inf, fnp.where(x < 0, -value, value))
+    value = jnp.where(odd, -1.0 / jnp.where(odd & ~pole, tangent, 1.0), tangent)
+    return jnp.where(pole, math.inf, jnp.where(x < 0, -value, value))
 
 
 @partials(lambda out, x: _DEGREE * (1.0 + out * out))
@@ -431,7 +431,7 @@ def _tandg(x: Array) -> Array:
 @partials(lambda out, x: -_DEGREE * (1.0 + out * out))
 def _cotdg(x: Array) -> Array:
     value = _tangent(x, 1.0)
-    return fnp.where(lax.abs(value) == math.inf, value, -value)
+    return jnp.where(lax.abs(value) == math.inf, value, -value)
 
 
 @elementwise

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import loop, partials, polynomial, pushed, wide
 from functrans.typing import Array
 
@@ -22,7 +22,7 @@ def _apart(mean: Array, *xs: Array) -> Array:
     """The largest distance to the mean, relative to it."""
     far = lax.abs(mean - xs[0])
     for x in xs[1:]:
-        far = fnp.maximum(far, lax.abs(mean - x))
+        far = jnp.maximum(far, lax.abs(mean - x))
     return far / mean
 
 
@@ -36,16 +36,16 @@ def _proper(value: Array, least_two: Array, *xs: Array) -> Array:
     valid, infinite = xs[0] >= 0, xs[0] == math.inf
     for x in xs[1:]:
         valid, infinite = valid & (x >= 0), infinite | (x == math.inf)
-    value = fnp.where(least_two == 0, math.inf, fnp.where(infinite, 0.0, value))
-    return fnp.where(valid, value, math.nan)
+    value = jnp.where(least_two == 0, math.inf, jnp.where(infinite, 0.0, value))
+    return jnp.where(valid, value, math.nan)
 
 
 def _second_least(x: Array, y: Array, z: Array) -> Array:
-    return fnp.maximum(fnp.minimum(x, y), fnp.minimum(fnp.maximum(x, y), z))
+    return jnp.maximum(jnp.minimum(x, y), jnp.minimum(jnp.maximum(x, y), z))
 
 
 def _usable(keep: Array, *xs: Array) -> list[Array]:
-    return [fnp.where(keep, x, 1.0) for x in xs]
+    return [jnp.where(keep, x, 1.0) for x in xs]
 
 
 def _finite_positive(*xs: Array) -> Array:
@@ -88,7 +88,7 @@ def _rd_value(x: Array, y: Array, z: Array) -> Array:
         return 0.25 * (a + shift), 0.25 * (b + shift), 0.25 * (c + shift), total, 0.25 * power
 
     # the first step by itself: where x is a constant 0, a loop would take its root's slope times 0
-    start = step(0, a, b, c, fnp.zeros_like(a), fnp.ones_like(a))
+    start = step(0, a, b, c, jnp.zeros_like(a), jnp.ones_like(a))
     a, b, c, total, power = loop(
         step, start,
         lambda a, b, c, t, p: _apart((a + b + 3.0 * c) / 5.0, a, b, c) > _CLOSE, _LIMIT)
@@ -98,7 +98,7 @@ def _rd_value(x: Array, y: Array, z: Array) -> Array:
     rest = power / (mean * lax.sqrt(mean)) * _series_of_five(
         u * v - 6.0 * w * w, (3.0 * u * v - 8.0 * w * w) * w,
         3.0 * (u * v - w * w) * w * w, u * v * w * w * w)
-    value = _proper(rest + 3.0 * total, fnp.minimum(x + y, z), x, y, z)
+    value = _proper(rest + 3.0 * total, jnp.minimum(x + y, z), x, y, z)
     return value
 
 
@@ -117,26 +117,26 @@ _RC: Final = [math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(24)]
 def _rc_value(x: Array, y: Array) -> Array:
     """By atan and log, and a series where x is near y; the principal value for y < 0."""
     negative = y < 0
-    u, w = fnp.where(negative, x - y, x), fnp.where(negative, -y, y)
+    u, w = jnp.where(negative, x - y, x), jnp.where(negative, -y, y)
     keep = (x >= 0) & (w > 0) & (u < math.inf) & (w < math.inf)
     a, b = _usable(keep, u, w)
     t = 1.0 - a / b
     near = lax.abs(t) < 0.2
-    small = fnp.where(near, t, 0.0)
+    small = jnp.where(near, t, 0.0)
     # asin(s) / s for s^2 = t = 1 - a / b
     series = polynomial(small, _RC)
     below, above = (t >= 0) & ~near, (t < 0) & ~near
-    p = lax.sqrt(fnp.where(below, b - a, 1.0))
-    q = lax.sqrt(fnp.where(above, a - b, 1.0))
-    circular = lax.atan2(p, lax.sqrt(fnp.where(below & (a > 0), a, 0.0) + fnp.where(
+    p = lax.sqrt(jnp.where(below, b - a, 1.0))
+    q = lax.sqrt(jnp.where(above, a - b, 1.0))
+    circular = lax.atan2(p, lax.sqrt(jnp.where(below & (a > 0), a, 0.0) + jnp.where(
         below, 0.0, 1.0))) / p
-    hyperbolic = lax.log((lax.sqrt(fnp.where(above, a, 2.0)) + q)
-                         / lax.sqrt(fnp.where(above, b, 1.0))) / q
-    value = fnp.where(near, series / lax.sqrt(b), fnp.where(below, circular, hyperbolic))
-    value = value * fnp.where(negative & keep, lax.sqrt(fnp.where(keep, x, 1.0) / a), 1.0)
+    hyperbolic = lax.log((lax.sqrt(jnp.where(above, a, 2.0)) + q)
+                         / lax.sqrt(jnp.where(above, b, 1.0))) / q
+    value = jnp.where(near, series / lax.sqrt(b), jnp.where(below, circular, hyperbolic))
+    value = value * jnp.where(negative & keep, lax.sqrt(jnp.where(keep, x, 1.0) / a), 1.0)
     infinite = (x == math.inf) | (lax.abs(y) == math.inf)
-    end = fnp.where((x >= 0) & (y == 0), math.inf, fnp.where((x >= 0) & infinite, 0.0, math.nan))
-    return fnp.where(keep, value, end)
+    end = jnp.where((x >= 0) & (y == 0), math.inf, jnp.where((x >= 0) & infinite, 0.0, math.nan))
+    return jnp.where(keep, value, end)
 
 
 _rc = _rc_value
@@ -153,11 +153,11 @@ def _rj_value(x: Array, y: Array, z: Array, p: Array) -> Array:
         r = lax.sqrt(d)
         q = (r + lax.sqrt(a)) * (r + lax.sqrt(b)) * (r + lax.sqrt(c))
         gap = (d - a) * (d - b) * (d - c) / (q * q)
-        total = total + power / q * _rc(fnp.ones_like(a), 1.0 + gap)
+        total = total + power / q * _rc(jnp.ones_like(a), 1.0 + gap)
         return (0.25 * (a + shift), 0.25 * (b + shift), 0.25 * (c + shift), 0.25 * (d + shift),
                 total, 0.25 * power)
 
-    start = step(0, a, b, c, d, fnp.zeros_like(a), fnp.ones_like(a))
+    start = step(0, a, b, c, d, jnp.zeros_like(a), jnp.ones_like(a))
     a, b, c, d, total, power = loop(
         step, start,
         lambda a, b, c, d, t, w: _apart((a + b + c + 2.0 * d) / 5.0, a, b, c, d) > _CLOSE, _LIMIT)
@@ -169,22 +169,22 @@ def _rj_value(x: Array, y: Array, z: Array, p: Array) -> Array:
         e2, u * v * w + 2.0 * e2 * s + 4.0 * s * s * s,
         (2.0 * u * v * w + e2 * s + 3.0 * s * s * s) * s, u * v * w * s * s)
     value = _proper(rest + 6.0 * total, two, x, y, z)
-    return fnp.where(p > 0, fnp.where(p == math.inf, 0.0, value), math.nan)
+    return jnp.where(p > 0, jnp.where(p == math.inf, 0.0, value), math.nan)
 
 
 _rj: Callable[..., Array] = partials(*(pushed(_rj_value, i) for i in range(4)))(_rj_value)
 
 
 def _rg_value(x: Array, y: Array, z: Array) -> Array:
-    low, high = fnp.minimum(fnp.minimum(x, y), z), fnp.maximum(fnp.maximum(x, y), z)
+    low, high = jnp.minimum(jnp.minimum(x, y), z), jnp.maximum(jnp.maximum(x, y), z)
     middle = _second_least(x, y, z)
     keep = (low >= 0) & (middle > 0) & (high < math.inf)
     a, b, c = _usable(keep, low, high, middle)
     value = 0.5 * (c * _rf(a, b, c) - (a - c) * (b - c) * _rd(a, b, c) / 3.0
                    + lax.sqrt(a) * lax.sqrt(b / c))
-    end = fnp.where((low >= 0) & (middle == 0), 0.5 * lax.sqrt(fnp.where(high > 0, high, 0.0)),
-                    fnp.where((low >= 0) & (high == math.inf), math.inf, math.nan))
-    return fnp.where(keep, value, end)
+    end = jnp.where((low >= 0) & (middle == 0), 0.5 * lax.sqrt(jnp.where(high > 0, high, 0.0)),
+                    jnp.where((low >= 0) & (high == math.inf), math.inf, math.nan))
+    return jnp.where(keep, value, end)
 
 
 @wide
@@ -249,7 +249,7 @@ def elliprj(x: Array, y: Array, z: Array, p: Array) -> Array:
 
 def _complete(p: Array) -> tuple[Array, Array]:
     """K and E of m = 1 - p for finite p > 0, by the arithmetic-geometric mean (DLMF 19.8)."""
-    a, b = fnp.ones_like(p), lax.sqrt(p)
+    a, b = jnp.ones_like(p), lax.sqrt(p)
     power, total = 1.0, 0.5 * (1.0 - p)
     for _ in range(12):
         half = 0.5 * (a - b)
@@ -260,24 +260,24 @@ def _complete(p: Array) -> tuple[Array, Array]:
 
 
 def _one(x: Array) -> Array:
-    return fnp.ones_like(x)
+    return jnp.ones_like(x)
 
 
-@partials(lambda out, p: -_rd(fnp.zeros_like(p), _one(p), p) / 6.0)
+@partials(lambda out, p: -_rd(jnp.zeros_like(p), _one(p), p) / 6.0)
 def _ellipkm1(p: Array) -> Array:
     keep = (p > 0) & (p < math.inf)
-    value = _complete(fnp.where(keep, p, 1.0))[0]
-    return fnp.where(keep, value, fnp.where(p == 0, math.inf, fnp.where(p > 0, 0.0, math.nan)))
+    value = _complete(jnp.where(keep, p, 1.0))[0]
+    return jnp.where(keep, value, jnp.where(p == 0, math.inf, jnp.where(p > 0, 0.0, math.nan)))
 
 
-@partials(lambda out, m: -_rd(fnp.zeros_like(m), 1.0 - m, _one(m)) / 6.0)
+@partials(lambda out, m: -_rd(jnp.zeros_like(m), 1.0 - m, _one(m)) / 6.0)
 def _ellipe(m: Array) -> Array:
     keep = (m < 1) & (m > -math.inf)
     # for large -m by E(m) = sqrt(1 - m) E(m / (m - 1)), whose sums do not cancel
     low = keep & (m < 0)
-    p = 1.0 - fnp.where(keep, m, 0.0)
-    value = _complete(fnp.where(low, 1.0 / p, p))[1] * fnp.where(low, lax.sqrt(p), 1.0)
-    return fnp.where(keep, value, fnp.where(m == 1, 1.0, fnp.where(m < 1, math.inf, math.nan)))
+    p = 1.0 - jnp.where(keep, m, 0.0)
+    value = _complete(jnp.where(low, 1.0 / p, p))[1] * jnp.where(low, lax.sqrt(p), 1.0)
+    return jnp.where(keep, value, jnp.where(m == 1, 1.0, jnp.where(m < 1, math.inf, math.nan)))
 
 
 @wide
@@ -315,7 +315,7 @@ def ellipe(m: Array) -> Array:
 
 def _parts(phi: Array, m: Array) -> tuple[Array, Array, Array, Array]:
     """Half turns of phi, the sine of the rest, its cosine squared, and 1 - m sin^2."""
-    turns = lax.stop_gradient(fnp.round(phi / math.pi))
+    turns = lax.stop_gradient(jnp.round(phi / math.pi))
     rest = phi - turns * math.pi
     s, c = lax.sin(rest), lax.cos(rest)
     left = c * c + (1.0 - m) * s * s
@@ -323,36 +323,36 @@ def _parts(phi: Array, m: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _times_turns(turns: Array, value: Array) -> Array:
-    return fnp.where(turns == 0, 0.0, 2.0 * turns * value)
+    return jnp.where(turns == 0, 0.0, 2.0 * turns * value)
 
 
 def first_kind_in_m(out: Array, phi: Array, m: Array) -> Array:
     """The derivative of the integral of the first kind, which is `out`, in m."""
     turns, s, square, left = _parts(phi, m)
-    slope = _rd(fnp.zeros_like(m), _one(m), fnp.where(turns == 0, 1.0, 1.0 - m)) / 6.0
+    slope = _rd(jnp.zeros_like(m), _one(m), jnp.where(turns == 0, 1.0, 1.0 - m)) / 6.0
     return s * s * s * _rd(square, _one(m), left) / 6.0 + _times_turns(turns, slope)
 
 
 @partials(lambda out, phi, m: 1.0 / lax.sqrt(_parts(phi, m)[3]), first_kind_in_m)
 def _ellipkinc(phi: Array, m: Array) -> Array:
     turns, s, square, left = _parts(phi, m)
-    whole = _ellipkm1(fnp.where(turns == 0, 1.0, 1.0 - m))
+    whole = _ellipkm1(jnp.where(turns == 0, 1.0, 1.0 - m))
     return s * _rf(square, left, _one(m)) + _times_turns(turns, whole)
 
 
 def _second_in_m(out: Array, phi: Array, m: Array) -> Array:
     turns, s, square, left = _parts(phi, m)
-    slope = -_rd(fnp.zeros_like(m), fnp.where(turns == 0, 1.0, 1.0 - m), _one(m)) / 6.0
+    slope = -_rd(jnp.zeros_like(m), jnp.where(turns == 0, 1.0, 1.0 - m), _one(m)) / 6.0
     return -s * s * s * _rd(square, left, _one(m)) / 6.0 + _times_turns(turns, slope)
 
 
 @partials(lambda out, phi, m: lax.sqrt(_parts(phi, m)[3]), _second_in_m)
 def _ellipeinc(phi: Array, m: Array) -> Array:
     turns, s, square, left = _parts(phi, m)
-    whole = _ellipe(fnp.where(turns == 0, 0.0, m))
+    whole = _ellipe(jnp.where(turns == 0, 0.0, m))
     flat = (square == 0) & (left == 0)
     value = s * (_rf(square, left, _one(m)) - m * s * s * _rd(square, left, _one(m)) / 3.0)
-    return fnp.where(flat, s, value) + _times_turns(turns, whole)
+    return jnp.where(flat, s, value) + _times_turns(turns, whole)
 
 
 @wide

@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import in_double, operands, partials
 from functrans.scipy.special.elliptic import first_kind_in_m
 from functrans.typing import Array, ArrayLike
@@ -27,8 +27,8 @@ def _delta(phi: Array, m: Array) -> Array:
 def _amplitude(u: Array, m: Array) -> Array:
     """phi with F(phi, m) = u, by descending Landen transformations (DLMF 22.20.2)."""
     proper = (m >= 0) & (m < 1)
-    safe = fnp.where(proper, m, 0.0)
-    a, b = fnp.ones_like(u), lax.sqrt(1.0 - safe)
+    safe = jnp.where(proper, m, 0.0)
+    a, b = jnp.ones_like(u), lax.sqrt(1.0 - safe)
     ratios = []
     for _ in range(_MEANS):
         a, b, c = 0.5 * (a + b), lax.sqrt(a * b), 0.5 * (a - b)
@@ -37,7 +37,7 @@ def _amplitude(u: Array, m: Array) -> Array:
     for ratio in reversed(ratios):
         phi = 0.5 * (phi + lax.asin(ratio * lax.sin(phi)))
     gudermannian = 2.0 * lax.atan(lax.tanh(0.5 * u))
-    return fnp.where(proper, phi, fnp.where(m == 1, gudermannian, math.nan))
+    return jnp.where(proper, phi, jnp.where(m == 1, gudermannian, math.nan))
 
 
 def _functions(u: Array, m: Array) -> tuple[Array, Array, Array, Array]:

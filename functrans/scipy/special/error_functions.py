@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import (
     HALF_LOG_2PI,
     SQRT_HALF,
@@ -74,16 +74,16 @@ def log_ndtr(x: Array) -> Array:
     """
     edge, terms = (-20.0, 10) if x.dtype == np.float64 else (-8.0, 6)
     far, high = x < edge, x > 0.0
-    middle = fnp.where(far | high, 0.0, x)
-    out = fnp.where(high, lax.log1p(-0.5 * lax.erfc(fnp.where(high, x, 0.0) * SQRT_HALF)),
+    middle = jnp.where(far | high, 0.0, x)
+    out = jnp.where(high, lax.log1p(-0.5 * lax.erfc(jnp.where(high, x, 0.0) * SQRT_HALF)),
                     lax.log(0.5 * lax.erfc(-middle * SQRT_HALF)))
-    low = fnp.where(far, x, edge)
+    low = jnp.where(far, x, edge)
     square = 1.0 / (low * low)
-    total = fnp.zeros_like(low)
+    total = jnp.zeros_like(low)
     for k in reversed(range(1, terms + 1)):  # Horner of 1 - 1/x^2 + 1 3/x^4 - 1 3 5/x^6 ...
         total = -(2 * k - 1) * square * (1.0 + total)
     series = -0.5 * low * low - lax.log(-low) - HALF_LOG_2PI + lax.log1p(total)
-    return fnp.where(far, series, out)
+    return jnp.where(far, series, out)
 
 
 def _tail_guess(twice: Array) -> Array:
@@ -105,22 +105,22 @@ def _ndtri(p: Array) -> Array:
 
     Around a half, where the logarithm has no digits left for a result near zero, it is on erf.
     """
-    tail = fnp.minimum(p, 1.0 - p)
-    below_half = fnp.where(tail > 0.25, tail, 0.25) - 0.5  # exact
+    tail = jnp.minimum(p, 1.0 - p)
+    below_half = jnp.where(tail > 0.25, tail, 0.25) - 0.5  # exact
     inside = (tail > 0) & (tail <= 0.5)
-    safe = fnp.where(inside, tail, 0.25)
+    safe = jnp.where(inside, tail, 0.25)
     far = safe < 0.05
     goal = lax.log(safe)
-    twice = -2.0 * fnp.where(far, goal, -4.0)
-    x = fnp.where(far, _tail_guess(twice), lax.erf_inv(2.0 * fnp.where(far, 0.25, safe) - 1.0)
+    twice = -2.0 * jnp.where(far, goal, -4.0)
+    x = jnp.where(far, _tail_guess(twice), lax.erf_inv(2.0 * jnp.where(far, 0.25, safe) - 1.0)
                   / SQRT_HALF)
     x = _log_newton(x, goal)
     near = lax.erf_inv(2.0 * below_half) / SQRT_HALF
     miss = 0.5 * lax.erf(near * SQRT_HALF) - below_half
-    x = fnp.where(tail > 0.25, near - miss * lax.exp(0.5 * near * near + HALF_LOG_2PI), x)
-    x = fnp.where(p > 0.5, -x, x)
-    x = fnp.where(inside, x, np.nan)
-    return fnp.where(p == 0, -np.inf, fnp.where(p == 1, np.inf, x))
+    x = jnp.where(tail > 0.25, near - miss * lax.exp(0.5 * near * near + HALF_LOG_2PI), x)
+    x = jnp.where(p > 0.5, -x, x)
+    x = jnp.where(inside, x, np.nan)
+    return jnp.where(p == 0, -np.inf, jnp.where(p == 1, np.inf, x))
 
 
 @_ndtri.defjvp
@@ -143,12 +143,12 @@ def ndtri(p: Array) -> Array:
 @partials(lambda x, y: lax.exp(y + 0.5 * x * x + HALF_LOG_2PI))
 def _ndtri_exp(y: Array) -> Array:
     low = y < -1.0
-    safe = fnp.where(low & (y > -math.inf), y, -2.0)
+    safe = jnp.where(low & (y > -math.inf), y, -2.0)
     near = safe > -3.0
-    guess = fnp.where(near, _ndtri(lax.exp(safe)), _tail_guess(-2.0 * fnp.where(near, -4.0, safe)))
-    high = -_ndtri(-lax.expm1(fnp.where(low, -1.0, y)))
-    found = fnp.where(low, fnp.where(y == -math.inf, y, _log_newton(guess, safe)), high)
-    return fnp.where(y > 0, math.nan, fnp.where(y == 0, math.inf, found))
+    guess = jnp.where(near, _ndtri(lax.exp(safe)), _tail_guess(-2.0 * jnp.where(near, -4.0, safe)))
+    high = -_ndtri(-lax.expm1(jnp.where(low, -1.0, y)))
+    found = jnp.where(low, jnp.where(y == -math.inf, y, _log_newton(guess, safe)), high)
+    return jnp.where(y > 0, math.nan, jnp.where(y == 0, math.inf, found))
 
 
 @wide

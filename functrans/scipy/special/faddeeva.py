@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.scipy.special.common import (
     SQRT_HALF,
@@ -41,10 +41,10 @@ def _exp_square(x: Array) -> Array:
 
 def _erfcx(x: Array) -> Array:
     far = x >= 1.0
-    tail = fnp.where(far, x, 1.0)
+    tail = jnp.where(far, x, 1.0)
     series = over_nodes(lambda t2, v: 1.0 / (v + t2 / v), _ERFCX_NODES, _ERFCX_WEIGHTS, tail)
-    near = fnp.where(far, 0.0, fnp.maximum(x, -27.0))  # exp overflows at -26.7
-    return fnp.where(far, series, _exp_square(near) * lax.erfc(near))
+    near = jnp.where(far, 0.0, jnp.maximum(x, -27.0))  # exp overflows at -26.7
+    return jnp.where(far, series, _exp_square(near) * lax.erfc(near))
 
 
 @wide
@@ -68,18 +68,18 @@ _DAWSN_LARGE: Final = [float(math.prod(range(1, 2 * k, 2))) for k in range(22)]
 
 
 def _dawsn(x: Array) -> Array:
-    size = fnp.where(x < 0, -x, x)
+    size = jnp.where(x < 0, -x, x)
     small, large = size < 0.5, size > 7.0
-    z = fnp.where(small, size, 0.25)
+    z = jnp.where(small, size, 0.25)
     near = z * polynomial(z * z, _DAWSN_SMALL)
-    inverse = 0.5 / fnp.where(large, size, 7.0)
+    inverse = 0.5 / jnp.where(large, size, 7.0)
     far = inverse * polynomial(2.0 * inverse * inverse, _DAWSN_LARGE)
-    z = fnp.where(small | large, 1.0, size)
-    even = lax.stop_gradient(2.0 * fnp.round(z / (2.0 * _DAWSN_STEP)))
-    middle = over_nodes(lambda n, v, e: lax.exp(-fnp.square(v - n * _DAWSN_STEP)) / (n + e),
+    z = jnp.where(small | large, 1.0, size)
+    even = lax.stop_gradient(2.0 * jnp.round(z / (2.0 * _DAWSN_STEP)))
+    middle = over_nodes(lambda n, v, e: lax.exp(-jnp.square(v - n * _DAWSN_STEP)) / (n + e),
                         _DAWSN_ODD, 1 / _ROOT_PI, z - even * _DAWSN_STEP, even)
-    value = fnp.where(small, near, fnp.where(large, far, middle))
-    return fnp.where(x < 0, -value, value)
+    value = jnp.where(small, near, jnp.where(large, far, middle))
+    return jnp.where(x < 0, -value, value)
 
 
 @wide
@@ -103,7 +103,7 @@ def erfi(x: Array) -> Array:
     >>> round(float(ft.scipy.special.erfi(1.0)), 4)
     1.6504
     """
-    clipped = fnp.clip(x, -27.0, 27.0)  # infinite beyond
+    clipped = jnp.clip(x, -27.0, 27.0)  # infinite beyond
     return (2 / _ROOT_PI) * _exp_square(clipped) * _dawsn(clipped)
 
 
@@ -119,8 +119,8 @@ def _first_quadrant(z: Any) -> Any:
     """w(z) for real and imaginary parts that are not negative."""
     x, y = lax.real(z), lax.imag(z)
     far = (x > _FAR) | (y > _FAR)
-    u = fnp.where(far, 1.0, z)
-    fraction = x / _H - fnp.floor(x / _H)
+    u = jnp.where(far, 1.0, z)
+    fraction = x / _H - jnp.floor(x / _H)
     shifted = (y < x) & (fraction >= 0.25) & (fraction <= 0.75) & ~far
     square = u * u
     scale = (2j * _H / math.pi) * u
@@ -128,27 +128,27 @@ def _first_quadrant(z: Any) -> Any:
     def total(nodes: Any, at: Any) -> Any:
         return over_nodes(lambda n, s: 1.0 / (s - n), nodes, np.exp(-nodes), at)
 
-    safe_square = fnp.where(shifted, square, 1.0 + 1.0j)
-    safe = fnp.where(shifted, u, 1.0 + 1.0j)
+    safe_square = jnp.where(shifted, square, 1.0 + 1.0j)
+    safe = jnp.where(shifted, u, 1.0 + 1.0j)
     trapezoid = scale * total(_MULTIPLES, safe_square) + (1j * _H / math.pi) / safe
-    midpoint = scale * total(_MIDPOINTS, fnp.where(shifted, 1.0 + 1.0j, square))
+    midpoint = scale * total(_MIDPOINTS, jnp.where(shifted, 1.0 + 1.0j, square))
     poles = (y < x) | (y < math.pi / _H)
-    v = fnp.where(poles & ~far, u, 1.0 + 0.0j)
+    v = jnp.where(poles & ~far, u, 1.0 + 0.0j)
     turn = lax.exp((2j * math.pi / _H) * v)
-    sign = fnp.where(shifted, -1.0, 1.0)
+    sign = jnp.where(shifted, -1.0, 1.0)
     pole = 2.0 * lax.exp(-v * v) * turn / (turn + sign)
-    value = fnp.where(shifted, trapezoid, midpoint) + fnp.where(poles & ~far, pole, 0.0)
-    return fnp.where(far, (1j / _ROOT_PI) / fnp.where(far, z, 1.0), value)
+    value = jnp.where(shifted, trapezoid, midpoint) + jnp.where(poles & ~far, pole, 0.0)
+    return jnp.where(far, (1j / _ROOT_PI) / jnp.where(far, z, 1.0), value)
 
 
 def _wofz(z: Any) -> Any:
     x, y = lax.real(z), lax.imag(z)
     left, below = x < 0, y < 0
-    corner = lax.complex(fnp.where(left, -x, x), fnp.where(below, -y, y))
+    corner = lax.complex(jnp.where(left, -x, x), jnp.where(below, -y, y))
     value = _first_quadrant(corner)
-    value = fnp.where(left != below, lax.conj(value), value)
-    u = fnp.where(below, z, 0.0)
-    return fnp.where(below, 2.0 * lax.exp(-u * u) - value, value)
+    value = jnp.where(left != below, lax.conj(value), value)
+    u = jnp.where(below, z, 0.0)
+    return jnp.where(below, 2.0 * lax.exp(-u * u) - value, value)
 
 
 def wofz(z: ArrayLike) -> Array:
@@ -178,12 +178,12 @@ def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
     """
     valid = (sigma >= 0) & (gamma >= 0)
     smooth = sigma > 0
-    width = fnp.where(smooth, sigma, 1.0) / SQRT_HALF
+    width = jnp.where(smooth, sigma, 1.0) / SQRT_HALF
     profile = lax.real(_wofz(lax.complex(x / width, gamma / width))) / (width * _ROOT_PI)
-    peaked = fnp.where(smooth | (gamma <= 0), 1.0, gamma)
+    peaked = jnp.where(smooth | (gamma <= 0), 1.0, gamma)
     lorentz = peaked / (math.pi * (x * x + peaked * peaked))
-    lorentz = fnp.where((gamma == 0) & ~smooth, fnp.where(x == 0, math.inf, 0.0), lorentz)
-    return fnp.where(valid, fnp.where(smooth, profile, lorentz), math.nan)
+    lorentz = jnp.where((gamma == 0) & ~smooth, jnp.where(x == 0, math.inf, 0.0), lorentz)
+    return jnp.where(valid, jnp.where(smooth, profile, lorentz), math.nan)
 
 
 # Fresnel's integrals -------------------------------------------------------------------------
@@ -194,9 +194,9 @@ _FRESNEL_S: Final = [(-1) ** k / (math.factorial(2 * k + 1) * (4 * k + 3)) for k
 
 def _half_turns(x: Array) -> Array:
     """pi x^2 / 2 less whole turns: of x = n + f the square of n is reduced exactly."""
-    n = fnp.round(fnp.where(lax.abs(x) < 2.0**26, x, 0.0))
-    f = fnp.where(lax.abs(x) < 2.0**26, x, 0.0) - n
-    turns = fnp.remainder(n * n, 4.0) + fnp.remainder(2.0 * n * f, 4.0) + f * f
+    n = jnp.round(jnp.where(lax.abs(x) < 2.0**26, x, 0.0))
+    f = jnp.where(lax.abs(x) < 2.0**26, x, 0.0) - n
+    turns = jnp.remainder(n * n, 4.0) + jnp.remainder(2.0 * n * f, 4.0) + f * f
     return (0.5 * math.pi) * turns
 
 
@@ -204,19 +204,19 @@ def _half_turns(x: Array) -> Array:
 def _fresnel(x: Array) -> tuple[Array, Array]:
     size = lax.abs(x)
     small = size < 1.3
-    z = fnp.where(small, size, 0.0)
+    z = jnp.where(small, size, 0.0)
     phase = 0.5 * math.pi * z * z
     sine = z * phase * polynomial(phase * phase, _FRESNEL_S)
     cosine = z * polynomial(phase * phase, _FRESNEL_C)
-    z = fnp.where(small, 2.0, size)
-    half = fnp.where(z < math.inf, 0.5 * _ROOT_PI * z, 1.0)
+    z = jnp.where(small, 2.0, size)
+    half = jnp.where(z < math.inf, 0.5 * _ROOT_PI * z, 1.0)
     w = _first_quadrant(lax.complex(half, half))
     angle = _half_turns(z)
-    rest = lax.complex(lax.cos(angle), lax.sin(angle)) * fnp.where(z < math.inf, w, 0.0)
+    rest = lax.complex(lax.cos(angle), lax.sin(angle)) * jnp.where(z < math.inf, w, 0.0)
     both = (0.5 + 0.5j) * (1.0 - rest)
-    sign = fnp.where(fnp.isnan(x), math.nan, fnp.where(x < 0, -1.0, 1.0))
-    return (sign * fnp.where(small, sine, lax.imag(both)),
-            sign * fnp.where(small, cosine, lax.real(both)))
+    sign = jnp.where(jnp.isnan(x), math.nan, jnp.where(x < 0, -1.0, 1.0))
+    return (sign * jnp.where(small, sine, lax.imag(both)),
+            sign * jnp.where(small, cosine, lax.real(both)))
 
 
 @_fresnel.defjvp
@@ -256,8 +256,8 @@ def _normal_density(x: Array) -> Array:
 
 
 def _owens_in_h(out: Array, h: Array, a: Array) -> Array:
-    safe = fnp.where(lax.abs(h) < math.inf, h, 0.0)
-    return fnp.where(safe == h, -0.5 * _normal_density(h) * lax.erf(a * safe * SQRT_HALF), 0.0)
+    safe = jnp.where(lax.abs(h) < math.inf, h, 0.0)
+    return jnp.where(safe == h, -0.5 * _normal_density(h) * lax.erf(a * safe * SQRT_HALF), 0.0)
 
 
 @partials(_owens_in_h,
@@ -265,17 +265,17 @@ def _owens_in_h(out: Array, h: Array, a: Array) -> Array:
 def _owens_t(h: Array, a: Array) -> Array:
     x, y = lax.abs(h), lax.abs(a)
     steep = y > 1.0
-    ratio = fnp.where(steep, 1.0 / fnp.where(steep, y, 1.0), y)
+    ratio = jnp.where(steep, 1.0 / jnp.where(steep, y, 1.0), y)
     # at most 40: all is 0 beyond
-    far = fnp.minimum(x, 40.0) * fnp.where(steep, fnp.minimum(y, 1e300), 1.0)
-    place = fnp.minimum(far, 40.0)
+    far = jnp.minimum(x, 40.0) * jnp.where(steep, jnp.minimum(y, 1e300), 1.0)
+    place = jnp.minimum(far, 40.0)
     part = ratio * over_nodes(
-        lambda t, u, r: lax.exp(-0.5 * u * u * (1.0 + fnp.square(r * t)))
-        / (1.0 + fnp.square(r * t)), _OWEN_NODES, _OWEN_WEIGHTS, place, ratio)
+        lambda t, u, r: lax.exp(-0.5 * u * u * (1.0 + jnp.square(r * t)))
+        / (1.0 + jnp.square(r * t)), _OWEN_NODES, _OWEN_WEIGHTS, place, ratio)
     one, two = 0.5 * lax.erfc(x * SQRT_HALF), 0.5 * lax.erfc(place * SQRT_HALF)
-    value = fnp.where(steep, 0.5 * (one + two) - one * two - part, part)
-    value = fnp.where(fnp.isnan(h) | fnp.isnan(a), math.nan, value)
-    return fnp.where(a < 0, -value, value)
+    value = jnp.where(steep, 0.5 * (one + two) - one * two - part, part)
+    value = jnp.where(jnp.isnan(h) | jnp.isnan(a), math.nan, value)
+    return jnp.where(a < 0, -value, value)
 
 
 @wide

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -45,7 +45,7 @@ def loggamma(x: Array) -> Array:
     >>> ft.scipy.special.loggamma(jnp.array([1.0, 5.0])).round(4)
     Array([0.    , 3.1781], dtype=float32)
     """
-    return fnp.where(x < 0, np.nan, lax.lgamma(x))
+    return jnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
 @elementwise
@@ -88,11 +88,11 @@ def gammasgn(x: Array) -> Array:
     Array([ 1., -1.,  1.], dtype=float32)
     """
     floor = lax.floor(x)
-    sign = fnp.where(fnp.remainder(floor, 2.0) == 0, 1.0, -1.0)
-    pole = ((x < 0) & (x == floor)) | fnp.isnan(x)
-    at_zero = fnp.where(fnp.signbit(x), -1.0, 1.0)  # Gamma(-0.0) is -inf
-    sign = fnp.where(x > 0, 1.0, fnp.where(x == 0, at_zero, sign))
-    return fnp.where(pole, np.nan, sign).astype(x.dtype)
+    sign = jnp.where(jnp.remainder(floor, 2.0) == 0, 1.0, -1.0)
+    pole = ((x < 0) & (x == floor)) | jnp.isnan(x)
+    at_zero = jnp.where(jnp.signbit(x), -1.0, 1.0)  # Gamma(-0.0) is -inf
+    sign = jnp.where(x > 0, 1.0, jnp.where(x == 0, at_zero, sign))
+    return jnp.where(pole, np.nan, sign).astype(x.dtype)
 
 
 # of Lanczos's series with g = 7 and 9 terms, exact to 15 digits: P. Godfrey (2001)
@@ -103,14 +103,14 @@ _LANCZOS = (676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.615
 def _complex_gamma(z: Array) -> Array:
     """Gamma of complex z: Lanczos's series right of 1/2, and by reflection left of it."""
     left = lax.real(z) < 0.5
-    right = fnp.where(left, -z, z - 1.0)
+    right = jnp.where(left, -z, z - 1.0)
     total: Any = 0.99999999999980993
     for k, term in enumerate(_LANCZOS, start=1):
         total = total + term / (right + k)
     base = right + 7.5
     value: Array = total * lax.exp((right + 0.5) * lax.log(base) - base + HALF_LOG_2PI)
-    mirrored = fnp.where(left, z, 0.5)
-    return fnp.where(left, math.pi / (lax.sin(math.pi * mirrored) * value), value)
+    mirrored = jnp.where(left, z, 0.5)
+    return jnp.where(left, math.pi / (lax.sin(math.pi * mirrored) * value), value)
 
 
 @elementwise
@@ -134,12 +134,12 @@ def _gamma(x: Array) -> Array:
 def rgamma_(x: Array) -> Array:
     """1 / Gamma(x), left of 1/2 by reflection, which is smooth where Gamma has poles."""
     left = x < 0.5
-    turned = fnp.where(left, x, 0.0)
-    whole = lax.stop_gradient(fnp.round(turned))
+    turned = jnp.where(left, x, 0.0)
+    whole = lax.stop_gradient(jnp.round(turned))
     rest = turned - whole
-    sine = fnp.where(fnp.remainder(whole, 2.0) == 1, -1.0, 1.0) * lax.sin(math.pi * rest)
-    return fnp.where(left, lax.exp(lax.lgamma(1.0 - turned)) * sine / math.pi,
-                     lax.exp(-lax.lgamma(fnp.where(left, 1.0, x))))
+    sine = jnp.where(jnp.remainder(whole, 2.0) == 1, -1.0, 1.0) * lax.sin(math.pi * rest)
+    return jnp.where(left, lax.exp(lax.lgamma(1.0 - turned)) * sine / math.pi,
+                     lax.exp(-lax.lgamma(jnp.where(left, 1.0, x))))
 
 
 @wide
@@ -172,7 +172,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 
 def _factorial(x: Array) -> Array:
-    return fnp.where(x < 0, 0.0, lax.exp(lax.lgamma(fnp.where(x < 0, 0.0, x) + 1.0)))
+    return jnp.where(x < 0, 0.0, lax.exp(lax.lgamma(jnp.where(x < 0, 0.0, x) + 1.0)))
 
 
 def factorial2(n: ArrayLike, exact: bool = False) -> Array:
@@ -191,11 +191,11 @@ def factorial2(n: ArrayLike, exact: bool = False) -> Array:
 
 def _factorial2(n: Array) -> Array:
     x = lax.stop_gradient(n)
-    safe = fnp.where(x > 0, x, 0.0)
-    odd = fnp.remainder(safe, 2.0) == 1
+    safe = jnp.where(x > 0, x, 0.0)
+    odd = jnp.remainder(safe, 2.0) == 1
     log = 0.5 * safe * math.log(2.0) + lax.lgamma(0.5 * safe + 1.0)
     value = lax.exp(log + odd.astype(x.dtype) * (0.5 * math.log(2 / math.pi)))
-    return fnp.where(x == lax.floor(x), fnp.where(x < 0, 0.0, value), math.nan)
+    return jnp.where(x == lax.floor(x), jnp.where(x < 0, 0.0, value), math.nan)
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
@@ -211,15 +211,15 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
         return _comb(N, k)
     items, chosen = promote_dtypes_inexact("comb", N, k)
     nothing = (items == 0) & (chosen == 0)
-    return fnp.where(nothing, 1.0, _comb(items + chosen - 1, chosen))
+    return jnp.where(nothing, 1.0, _comb(items + chosen - 1, chosen))
 
 
 @wide
 def _comb(N: Array, k: Array) -> Array:
     valid = (k >= 0) & (k <= N)
-    n, m = fnp.where(valid, N, 1.0), fnp.where(valid, k, 1.0)
+    n, m = jnp.where(valid, N, 1.0), jnp.where(valid, k, 1.0)
     value = lax.exp(-lax.log1p(n) - densities.betaln(n - m + 1.0, m + 1.0))
-    return fnp.where(valid, value, fnp.where(fnp.isnan(N) | fnp.isnan(k), math.nan, 0.0))
+    return jnp.where(valid, value, jnp.where(jnp.isnan(N) | jnp.isnan(k), math.nan, 0.0))
 
 
 @wide
@@ -234,11 +234,11 @@ def binom(x: Array, y: Array) -> Array:
     """
     pole = (x < 0) & (x == lax.floor(x))
     none = ((y < 0) & (y == lax.floor(y))) | ((x - y < 0) & (x - y == lax.floor(x - y)))
-    n, k = fnp.where(pole | none, 1.0, x), fnp.where(pole | none, 1.0, y)
+    n, k = jnp.where(pole | none, 1.0, x), jnp.where(pole | none, 1.0, y)
     sign = gammasgn(n + 1.0) * gammasgn(k + 1.0) * gammasgn(n - k + 1.0)
     log = densities.log_gamma_ratio(n - k + 1.0, k) - lax.lgamma(k + 1.0)
     value = lax.stop_gradient(sign) * lax.exp(log)
-    return fnp.where(pole, math.nan, fnp.where(none, 0.0, value))
+    return jnp.where(pole, math.nan, jnp.where(none, 0.0, value))
 
 
 def perm(N: ArrayLike, k: ArrayLike, exact: bool = False) -> Array:
@@ -257,9 +257,9 @@ def perm(N: ArrayLike, k: ArrayLike, exact: bool = False) -> Array:
 @wide
 def _perm(N: Array, k: Array) -> Array:
     valid = (k >= 0) & (k <= N)
-    n, m = fnp.where(valid, N, 1.0), fnp.where(valid, k, 1.0)
+    n, m = jnp.where(valid, N, 1.0), jnp.where(valid, k, 1.0)
     value = lax.exp(densities.log_gamma_ratio(n - m + 1.0, m))
-    return fnp.where(valid, value, fnp.where(fnp.isnan(N) | fnp.isnan(k), math.nan, 0.0))
+    return jnp.where(valid, value, jnp.where(jnp.isnan(N) | jnp.isnan(k), math.nan, 0.0))
 
 
 @wide
@@ -274,14 +274,14 @@ def poch(z: Array, m: Array) -> Array:
     whole_total = (total <= 0) & (total == lax.floor(total))
     # between two poles by reflection: (-1)^m Gamma(1 - z) / Gamma(1 - z - m)
     both, either = whole_z & whole_total, whole_z | whole_total
-    a, b = fnp.where(either, 1.0, z), fnp.where(either, 0.0, m)
+    a, b = jnp.where(either, 1.0, z), jnp.where(either, 0.0, m)
     value = lax.stop_gradient(gammasgn(a + b) * gammasgn(a)) * lax.exp(
         densities.log_gamma_ratio(a, b))
-    p, q = fnp.where(both, 1.0 - total, 1.0), fnp.where(both, m, 0.0)
+    p, q = jnp.where(both, 1.0 - total, 1.0), jnp.where(both, m, 0.0)
     turned = lax.exp(densities.log_gamma_ratio(p, q))
-    turned = fnp.where(fnp.remainder(m, 2.0) == 1, -turned, turned)
-    return fnp.where(m == 0, 1.0, fnp.where(both, turned, fnp.where(
-        whole_z, 0.0, fnp.where(whole_total, math.inf, value))))
+    turned = jnp.where(jnp.remainder(m, 2.0) == 1, -turned, turned)
+    return jnp.where(m == 0, 1.0, jnp.where(both, turned, jnp.where(
+        whole_z, 0.0, jnp.where(whole_total, math.inf, value))))
 
 
 @wide
@@ -308,7 +308,7 @@ def beta(a: Array, b: Array) -> Array:
     value = lax.stop_gradient(sign) * lax.exp(densities.betaln(a, b))
     total = a + b
     zero = (total <= 0) & (total == lax.floor(total)) & (a != lax.floor(a))
-    return fnp.where(zero, 0.0, value)
+    return jnp.where(zero, 0.0, value)
 
 
 def bernoulli(n: int) -> Array:
@@ -337,7 +337,7 @@ def bernoulli(n: int) -> Array:
         value = fractions.Fraction(2 * k * tangents[k - 1], power * (power - 1)) \
             if k <= half else None
         numbers[2 * k] = math.inf * sign if value is None or value > 1e308 else sign * float(value)
-    return fnp.asarray(numbers.astype(dtypes.default_float()))
+    return jnp.asarray(numbers.astype(dtypes.default_float()))
 
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
@@ -350,7 +350,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     x = operand("multigammaln", x)
     constant = 0.25 * d * (d - 1) * math.log(math.pi)
     halves = np.arange(d).astype(x.dtype) / 2
-    return fnp.sum(lax.lgamma(x[..., None] - halves), -1) + constant
+    return jnp.sum(lax.lgamma(x[..., None] - halves), -1) + constant
 
 
 @elementwise

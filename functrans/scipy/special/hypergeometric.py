@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import loop, partials, pushed, wide
 from functrans.scipy.special.gammas import rgamma_ as rgamma
 from functrans.typing import Array
@@ -30,10 +30,10 @@ def _series(a: Array, b: Array, c: Array | None, x: Array, limit: int) -> Array:
         term = term * (ratio * (x / k))
         total = total + term
         small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
-        return total, term, fnp.where(small, calm + 1.0, 0.0)
+        return total, term, jnp.where(small, calm + 1.0, 0.0)
 
-    one = fnp.ones_like(x)
-    return loop(step, (one, one, fnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, limit)[0]
+    one = jnp.ones_like(x)
+    return loop(step, (one, one, jnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, limit)[0]
 
 
 # 0F1 and 1F1 ---------------------------------------------------------------------------------
@@ -41,17 +41,17 @@ def _series(a: Array, b: Array, c: Array | None, x: Array, limit: int) -> Array:
 
 def _hyp0f1_value(v: Array, z: Array) -> Array:
     keep = ~_is_pole(v) & (lax.abs(v) < math.inf) & (lax.abs(z) < 1e6)
-    b, x = fnp.where(keep, v, 1.0), fnp.where(keep, z, 0.0)
+    b, x = jnp.where(keep, v, 1.0), jnp.where(keep, z, 0.0)
 
     def step(k: Any, total: Array, term: Array, calm: Array) -> tuple[Array, ...]:
         term = term * (x / (k * (b + k - 1.0)))
         total = total + term
         small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
-        return total, term, fnp.where(small, calm + 1.0, 0.0)
+        return total, term, jnp.where(small, calm + 1.0, 0.0)
 
-    one = fnp.ones_like(x)
-    value, _, _ = loop(step, (one, one, fnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, 9000)
-    return fnp.where(keep, value, math.nan)
+    one = jnp.ones_like(x)
+    value, _, _ = loop(step, (one, one, jnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, 9000)
+    return jnp.where(keep, value, math.nan)
 
 
 _hyp0f1: Callable[..., Array] = partials(pushed(_hyp0f1_value, 0),
@@ -77,26 +77,26 @@ def _two_f_zero(a: Array, b: Array, x: Array) -> Array:
     def step(k: Any, total: Array, term: Array, last: Array) -> tuple[Array, ...]:
         new = term * ((a + k - 1.0) * (b + k - 1.0) * x / k)
         grows = (lax.abs(new) > lax.abs(term)) & (k > 2.0)
-        return (fnp.where(grows, total, total + new), fnp.where(grows, term, new),
-                fnp.where(grows, 0.0, lax.abs(new)))
+        return (jnp.where(grows, total, total + new), jnp.where(grows, term, new),
+                jnp.where(grows, 0.0, lax.abs(new)))
 
-    one = fnp.ones_like(x)
+    one = jnp.ones_like(x)
     return loop(step, (one, one, one),
                 lambda total, term, last: last > 1e-18 * lax.abs(total), 200)[0]
 
 
 def _kummer(a: Array, b: Array, x: Array) -> Array:
     """1F1 for x >= 0: the series, and the asymptotic one where x is large for the parameters."""
-    size = fnp.maximum(lax.abs(a), lax.abs(b)) + 1.0
+    size = jnp.maximum(lax.abs(a), lax.abs(b)) + 1.0
     far = (x > _LARGE) & (x > 2.0 * size * size) & ~_is_pole(a) & (x < 1e300)
-    near = fnp.where(far, 1.0, fnp.minimum(x, 1e4))
-    series = _series(fnp.where(far, 1.0, a), fnp.where(far, 1.0, b), None, near, 30_000)
-    p, q = fnp.where(far, a, 1.0), fnp.where(far, b, 1.0)
-    y = fnp.where(far, x, _LARGE)
+    near = jnp.where(far, 1.0, jnp.minimum(x, 1e4))
+    series = _series(jnp.where(far, 1.0, a), jnp.where(far, 1.0, b), None, near, 30_000)
+    p, q = jnp.where(far, a, 1.0), jnp.where(far, b, 1.0)
+    y = jnp.where(far, x, _LARGE)
     sums = _two_f_zero(q - p, 1.0 - p, 1.0 / y)
     power = lax.exp(0.5 * (y + (p - q) * lax.log(y)))
     head = _gamma(q) * rgamma(p)
-    return fnp.where(far, head * power * sums * power, fnp.where(x > 1e4, math.nan, series))
+    return jnp.where(far, head * power * sums * power, jnp.where(x > 1e4, math.nan, series))
 
 
 def _gamma(x: Array) -> Array:
@@ -106,16 +106,16 @@ def _gamma(x: Array) -> Array:
 def _hyp1f1_value(a: Array, b: Array, x: Array) -> Array:
     finite = (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf) & (lax.abs(x) < math.inf)
     keep = ~_is_pole(b) & finite
-    p, q, z = fnp.where(keep, a, 1.0), fnp.where(keep, b, 1.0), fnp.where(keep, x, 0.0)
+    p, q, z = jnp.where(keep, a, 1.0), jnp.where(keep, b, 1.0), jnp.where(keep, x, 0.0)
     # by Kummer's transformation below 0, where the series would cancel, unless it is a polynomial
     # of few terms
     turned = (z < 0) & ~(_is_pole(p) & (lax.abs(p * z) < 4.0))
-    value = _kummer(fnp.where(turned, q - p, p), q, fnp.where(turned, -z, fnp.where(z < 0, 0.0, z)))
-    short = _series(fnp.where((z < 0) & ~turned, p, 1.0), q, None,
-                    fnp.where((z < 0) & ~turned, z, 0.0), 500)
-    value = fnp.where((z < 0) & ~turned, short, value)
-    value = fnp.where(turned, lax.exp(fnp.where(turned, z, 0.0)) * value, value)
-    return fnp.where(keep, value, fnp.where(finite, math.inf, math.nan))
+    value = _kummer(jnp.where(turned, q - p, p), q, jnp.where(turned, -z, jnp.where(z < 0, 0.0, z)))
+    short = _series(jnp.where((z < 0) & ~turned, p, 1.0), q, None,
+                    jnp.where((z < 0) & ~turned, z, 0.0), 500)
+    value = jnp.where((z < 0) & ~turned, short, value)
+    value = jnp.where(turned, lax.exp(jnp.where(turned, z, 0.0)) * value, value)
+    return jnp.where(keep, value, jnp.where(finite, math.inf, math.nan))
 
 
 _hyp1f1: Callable[..., Array] = partials(pushed(_hyp1f1_value, 0), pushed(_hyp1f1_value, 1),
@@ -143,16 +143,16 @@ _DISC: Final = 0.6  # up to where the series at 0 is summed
 
 def _continued(a: Array, b: Array, c: Array, x: Array) -> Array:
     """2F1 for x in [0, 1): its series, then Taylor's at points halfway to 1 (by its equation)."""
-    first = fnp.where(x <= _DISC, x, _DISC)
+    first = jnp.where(x <= _DISC, x, _DISC)
     value = _series(a, b, c, first, 2000)
     slope = a * b / c * _series(a + 1.0, b + 1.0, c + 1.0, first, 2000)
 
     def advance(k: Any, at: Array, value: Array, slope: Array) -> tuple[Array, ...]:
         # with a margin for rounding: the last step is the one that depends on x
         last = x - at <= 0.500001 * (1.0 - at)
-        step = fnp.where(last, x - at, 0.5 * (1.0 - at))
+        step = jnp.where(last, x - at, 0.5 * (1.0 - at))
         new_value, new_slope = _taylor(a, b, c, at, value, slope, step)
-        return fnp.where(last, x, at + step), new_value, new_slope
+        return jnp.where(last, x, at + step), new_value, new_slope
 
     return loop(advance, (first, value, slope), lambda at, v, s: at < x, 60)[1]
 
@@ -176,60 +176,60 @@ def _taylor(a: Array, b: Array, c: Array, at: Array, value: Array, slope: Array,
         small = ~((lax.abs(new) > _DIGITS * lax.abs(total))
                   | (lax.abs((m + 2.0) * new) > _DIGITS * lax.abs(rise)))
         return (high, new, total + new, rise + (m + 2.0) * new,
-                fnp.where(small, calm + 1.0, 0.0))
+                jnp.where(small, calm + 1.0, 0.0))
 
     high = slope * step
-    state = (value, high, value + high, high, fnp.zeros_like(value))
+    state = (value, high, value + high, high, jnp.zeros_like(value))
     _, _, total, rise, _ = loop(term, state, lambda a, b, c, d, calm: calm < _CALM, 400)
-    return total, fnp.where(step > 0, rise / fnp.where(step > 0, step, 1.0), slope)
+    return total, jnp.where(step > 0, rise / jnp.where(step > 0, step, 1.0), slope)
 
 
 def _at_one(a: Array, b: Array, c: Array) -> Array:
     """Gauss's sum, where c - a - b > 0."""
     converges = c - a - b > 0
-    p, q, r = (fnp.where(converges, v, w) for v, w in ((a, 0.0), (b, 0.0), (c, 1.0)))
+    p, q, r = (jnp.where(converges, v, w) for v, w in ((a, 0.0), (b, 0.0), (c, 1.0)))
     value = _gamma(r) * _gamma(r - p - q) * rgamma(r - p) * rgamma(r - q)
-    return fnp.where(converges, value, math.inf)
+    return jnp.where(converges, value, math.inf)
 
 
 def _hyp2f1_value(a: Array, b: Array, c: Array, x: Array) -> Array:
     # a polynomial ends before a pole of c
-    last = fnp.where(_is_pole(a), -a, math.inf)
-    last = fnp.minimum(last, fnp.where(_is_pole(b), -b, math.inf))
+    last = jnp.where(_is_pole(a), -a, math.inf)
+    last = jnp.minimum(last, jnp.where(_is_pole(b), -b, math.inf))
     ends = (last < math.inf) & (last < 500.0)
     pole = _is_pole(c) & ~(ends & (last <= -c))
     finite = (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf) & (lax.abs(c) < math.inf)
     keep = finite & ~pole & (x < 1) & (x > -math.inf) & ~ends
-    p, q, r = (fnp.where(keep, v, 1.0) for v in (a, b, c))
-    z = fnp.where(keep, x, 0.0)
+    p, q, r = (jnp.where(keep, v, 1.0) for v in (a, b, c))
+    z = jnp.where(keep, x, 0.0)
     low = z < 0
     # Pfaff's transformation brings what is below 0 to (0, 1), with the parameter that makes the
     # terms of one sign where there is one
     swap = low & (lax.abs(r - p) < lax.abs(r - q)) & (r - q < 0)
-    p, q = fnp.where(swap, q, p), fnp.where(swap, p, q)
-    q = fnp.where(low, r - q, q)
-    inner = _continued(p, q, r, fnp.where(low, z / (z - 1.0), z))
-    value = inner * fnp.where(low, lax.exp(-p * lax.log1p(-fnp.where(low, z, 0.0))), 1.0)
-    one = fnp.where(x == 1, 1.0, 0.0)
-    value = fnp.where(keep, value, fnp.where((one == 1) & finite & ~pole & ~ends,
+    p, q = jnp.where(swap, q, p), jnp.where(swap, p, q)
+    q = jnp.where(low, r - q, q)
+    inner = _continued(p, q, r, jnp.where(low, z / (z - 1.0), z))
+    value = inner * jnp.where(low, lax.exp(-p * lax.log1p(-jnp.where(low, z, 0.0))), 1.0)
+    one = jnp.where(x == 1, 1.0, 0.0)
+    value = jnp.where(keep, value, jnp.where((one == 1) & finite & ~pole & ~ends,
                                              _at_one(a, b, c), math.nan))
     whole = ends & ~pole & (lax.abs(x) < math.inf) & finite
-    polynomial = _polynomial(fnp.where(whole, a, 0.0), fnp.where(whole, b, 0.0),
-                             fnp.where(whole, c, 1.0), fnp.where(whole, x, 0.0))
-    value = fnp.where(whole, polynomial, value)
-    return fnp.where(pole & finite & ~fnp.isnan(x), math.inf, value)
+    polynomial = _polynomial(jnp.where(whole, a, 0.0), jnp.where(whole, b, 0.0),
+                             jnp.where(whole, c, 1.0), jnp.where(whole, x, 0.0))
+    value = jnp.where(whole, polynomial, value)
+    return jnp.where(pole & finite & ~jnp.isnan(x), math.inf, value)
 
 
 def _polynomial(a: Array, b: Array, c: Array, x: Array) -> Array:
-    last = lax.stop_gradient(fnp.minimum(fnp.where(_is_pole(a), -a, math.inf),
-                                         fnp.where(_is_pole(b), -b, math.inf)))
+    last = lax.stop_gradient(jnp.minimum(jnp.where(_is_pole(a), -a, math.inf),
+                                         jnp.where(_is_pole(b), -b, math.inf)))
 
     def step(k: Any, total: Array, term: Array, i: Array) -> tuple[Array, ...]:
         term = term * ((a + k - 1.0) * (b + k - 1.0) / (c + k - 1.0) * (x / k))
         return total + term, term, i + 1.0
 
-    one = fnp.ones_like(x)
-    return loop(step, (one, one, fnp.zeros_like(x)), lambda total, term, i: i < last, 500)[0]
+    one = jnp.ones_like(x)
+    return loop(step, (one, one, jnp.zeros_like(x)), lambda total, term, i: i < last, 500)[0]
 
 
 _hyp2f1: Callable[..., Array] = partials(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import (
     EULER,
     in_double,
@@ -33,15 +33,15 @@ def _expn_near(n: Array, x: Array) -> Array:
     def step(k: Any, term: Array, total: Array) -> tuple[Array, Array]:
         term = -term * x / k
         gap = k - n + 1.0
-        return term, total - fnp.where(gap == 0, 0.0, term / fnp.where(gap == 0, 1.0, gap))
+        return term, total - jnp.where(gap == 0, 0.0, term / jnp.where(gap == 0, 1.0, gap))
 
-    one = fnp.ones_like(x)
-    first = fnp.where(n == 1, 0.0, -1.0 / fnp.where(n == 1, 1.0, 1.0 - n))
+    one = jnp.ones_like(x)
+    first = jnp.where(n == 1, 0.0, -1.0 / jnp.where(n == 1, 1.0, 1.0 - n))
     _, total = loop(step, (one, first), lambda t, s: lax.abs(t) > 1e-40, 60)
     # the power of order n - 1 has a logarithm: (-x)^(n - 1) / (n - 1)! (digamma(n) - log x)
-    odd = fnp.remainder(n, 2.0) == 0
+    odd = jnp.remainder(n, 2.0) == 0
     size = lax.exp((n - 1.0) * lax.log(x) - lax.lgamma(n)) * (lax.digamma(n) - lax.log(x))
-    return total + fnp.where(odd, -size, size)
+    return total + jnp.where(odd, -size, size)
 
 
 def _expn_far(n: Array, x: Array) -> Array:
@@ -53,28 +53,28 @@ def _expn_far(n: Array, x: Array) -> Array:
         return c, d, total * (c * d), lax.abs(c * d - 1.0)
 
     first = 1.0 / (x + n)
-    state = (fnp.full_like(x, 1e300), first, first, fnp.ones_like(x))
+    state = (jnp.full_like(x, 1e300), first, first, jnp.ones_like(x))
     return lax.exp(-x) * loop(step, state, lambda c, d, t, moved: moved > 1e-16, 400)[2]
 
 
 def _next_lower(out: Array, n: Array, x: Array) -> Array:
-    return fnp.where(n == 0, -out * (1.0 + 1.0 / x), -_expn(fnp.maximum(n - 1.0, 0.0), x))
+    return jnp.where(n == 0, -out * (1.0 + 1.0 / x), -_expn(jnp.maximum(n - 1.0, 0.0), x))
 
 
 @partials(None, _next_lower)
 def _expn(n: Array, x: Array) -> Array:
     proper = (x > 0) & (n >= 1) & (n == lax.floor(n)) & (x < math.inf) & (n < math.inf)
-    order, place = fnp.where(proper, n, 1.0), fnp.where(proper, x, 1.0)
+    order, place = jnp.where(proper, n, 1.0), jnp.where(proper, x, 1.0)
     near = place <= 1.0
-    value = fnp.where(near, _expn_near(order, fnp.where(near, place, 1.0)),
-                      _expn_far(order, fnp.where(near, 2.0, place)))
-    value = fnp.where(proper, value, math.nan)
-    at_zero = fnp.where(n > 1, 1.0 / fnp.where(n > 1, n - 1.0, 1.0), math.inf)
+    value = jnp.where(near, _expn_near(order, jnp.where(near, place, 1.0)),
+                      _expn_far(order, jnp.where(near, 2.0, place)))
+    value = jnp.where(proper, value, math.nan)
+    at_zero = jnp.where(n > 1, 1.0 / jnp.where(n > 1, n - 1.0, 1.0), math.inf)
     whole = (n >= 0) & (n == lax.floor(n))
-    value = fnp.where((x == 0) & whole, at_zero, value)
+    value = jnp.where((x == 0) & whole, at_zero, value)
     plain = (n == 0) & (x > 0)
-    value = fnp.where(plain, lax.exp(-x) / fnp.where(plain, x, 1.0), value)
-    return fnp.where(whole & (x == math.inf), 0.0, value)
+    value = jnp.where(plain, lax.exp(-x) / jnp.where(plain, x, 1.0), value)
+    return jnp.where(whole & (x == math.inf), 0.0, value)
 
 
 @wide
@@ -93,22 +93,22 @@ def expn(n: Array, x: Array) -> Array:
 @partials(lambda out, x: lax.exp(x) / x)
 def _expi(x: Array) -> Array:
     far = x > 40.0
-    tail = fnp.minimum(fnp.where(far, x, 40.0), 720.0)  # Ei(717) is infinite
+    tail = jnp.minimum(jnp.where(far, x, 40.0), 720.0)  # Ei(717) is infinite
     inverse = 1.0 / tail
     large = lax.exp(0.5 * tail) * (lax.exp(0.5 * tail) * inverse
                                    * polynomial(inverse, _EI_FAR))
     near = (x > 0) & ~far
-    place = fnp.where(near, x, 1.0)
+    place = jnp.where(near, x, 1.0)
     # around the root the logarithm and the series cancel: there both are of the distance to it
     series = EULER + lax.log(place) + place * polynomial(place, _EI)
     close = lax.abs(place - _ROOT) < 0.1
-    step = fnp.where(close, (place - _ROOT) - _ROOT_LOW, 0.0)
+    step = jnp.where(close, (place - _ROOT) - _ROOT_LOW, 0.0)
     around = over_nodes(lambda t, h: lax.exp(_ROOT + h * t) / (_ROOT + h * t), *_UNIT, step) * step
-    small = fnp.where(close, around, series)
-    negative = fnp.where(x < 0, -x, 1.0)
-    value = fnp.where(far, large, fnp.where(near, small, -_expn(fnp.ones_like(x), negative)))
-    value = fnp.where(x == math.inf, x, fnp.where(x == 0, -math.inf, value))
-    return fnp.where(fnp.isnan(x), math.nan, value)
+    small = jnp.where(close, around, series)
+    negative = jnp.where(x < 0, -x, 1.0)
+    value = jnp.where(far, large, jnp.where(near, small, -_expn(jnp.ones_like(x), negative)))
+    value = jnp.where(x == math.inf, x, jnp.where(x == 0, -math.inf, value))
+    return jnp.where(jnp.isnan(x), math.nan, value)
 
 
 _LEGENDRE = np.polynomial.legendre.leggauss(16)
@@ -137,7 +137,7 @@ def exp1(x: Array) -> Array:
     >>> round(float(ft.scipy.special.exp1(1.0)), 4)
     0.2194
     """
-    return _expn(fnp.ones_like(x), x)
+    return _expn(jnp.ones_like(x), x)
 
 
 # Sine and cosine integrals -------------------------------------------------------------------
@@ -156,30 +156,30 @@ _U_WEIGHTS: Final = np.exp(-_U) * _U * (1.0 + np.exp(-_PLACES)) * 0.075
 def _sici(x: Array) -> tuple[Array, Array]:
     size = lax.abs(x)
     near = size < 4.0
-    z = fnp.where(near, size, 1.0)
+    z = jnp.where(near, size, 1.0)
     square = z * z
     sine = z * polynomial(square, _SI)
     cosine = EULER + lax.log(z) + square * polynomial(square, _CIN)
-    far = fnp.where(near, 4.0, fnp.where(size < math.inf, size, 4.0))
+    far = jnp.where(near, 4.0, jnp.where(size < math.inf, size, 4.0))
     # DLMF 6.7.13: the auxiliary functions are integrals of exp(-x t) / (1 + t^2) and t times it
     f = over_nodes(lambda u, v: 1.0 / (v + u * (u / v)), _U, _U_WEIGHTS, far)
     g = over_nodes(lambda u, v: (u / v) / (v + u * (u / v)), _U, _U_WEIGHTS, far)
     s, c = lax.sin(far), lax.cos(far)
-    si = fnp.where(near, sine, 0.5 * math.pi - (f * c + g * s))
-    ci = fnp.where(near, cosine, f * s - g * c)
-    si = fnp.where(size == math.inf, 0.5 * math.pi, si)
-    ci = fnp.where(size == math.inf, fnp.where(x > 0, 0.0, math.nan), ci)
-    ci = fnp.where(x == 0, -math.inf, ci)
-    si, ci = (fnp.where(fnp.isnan(x), math.nan, v) for v in (si, ci))
-    return fnp.where(x < 0, -si, si), ci
+    si = jnp.where(near, sine, 0.5 * math.pi - (f * c + g * s))
+    ci = jnp.where(near, cosine, f * s - g * c)
+    si = jnp.where(size == math.inf, 0.5 * math.pi, si)
+    ci = jnp.where(size == math.inf, jnp.where(x > 0, 0.0, math.nan), ci)
+    ci = jnp.where(x == 0, -math.inf, ci)
+    si, ci = (jnp.where(jnp.isnan(x), math.nan, v) for v in (si, ci))
+    return jnp.where(x < 0, -si, si), ci
 
 
 @_sici.defjvp
 def _sici_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     zero = x == 0
-    safe = fnp.where(zero, 1.0, x)
-    return _sici(x), (t * fnp.where(zero, 1.0, lax.sin(safe) / safe), t * (lax.cos(x) / x))
+    safe = jnp.where(zero, 1.0, x)
+    return _sici(x), (t * jnp.where(zero, 1.0, lax.sin(safe) / safe), t * (lax.cos(x) / x))
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:
@@ -198,24 +198,24 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 def _shichi(x: Array) -> tuple[Array, Array]:
     size = lax.abs(x)
     near = size < 18.0
-    z = fnp.where(near, size, 1.0)
+    z = jnp.where(near, size, 1.0)
     square = z * z
     shi = z * polynomial(square, _SHI)
     chi = EULER + lax.log(z) + square * polynomial(square, _CHIN)
-    far = fnp.where(near, 18.0, size)
+    far = jnp.where(near, 18.0, size)
     half = 0.5 * _expi(far)
-    rest = 0.5 * _expn(fnp.ones_like(far), far)
-    shi, chi = fnp.where(near, shi, half + rest), fnp.where(near, chi, half - rest)
-    chi = fnp.where(x == 0, -math.inf, chi)
-    return fnp.where(x < 0, -shi, shi), fnp.where(fnp.isnan(x), math.nan, chi)
+    rest = 0.5 * _expn(jnp.ones_like(far), far)
+    shi, chi = jnp.where(near, shi, half + rest), jnp.where(near, chi, half - rest)
+    chi = jnp.where(x == 0, -math.inf, chi)
+    return jnp.where(x < 0, -shi, shi), jnp.where(jnp.isnan(x), math.nan, chi)
 
 
 @_shichi.defjvp
 def _shichi_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     zero = x == 0
-    safe = fnp.where(zero, 1.0, x)
-    return _shichi(x), (t * fnp.where(zero, 1.0, lax.sinh(safe) / safe), t * (lax.cosh(x) / x))
+    safe = jnp.where(zero, 1.0, x)
+    return _shichi(x), (t * jnp.where(zero, 1.0, lax.sinh(safe) / safe), t * (lax.cosh(x) / x))
 
 
 def shichi(x: ArrayLike) -> tuple[Array, Array]:
@@ -244,30 +244,30 @@ _DILOG: Final = [0.027777777777777776, -0.0002777777777777778, 4.72411186696901e
 
 def _spence_slope(out: Array, x: Array) -> Array:
     one = x == 1
-    safe = fnp.where(one, 0.5, x)
+    safe = jnp.where(one, 0.5, x)
     near = lax.abs(x - 1.0) < 0.3
     # log(x) / (1 - x) by the series of atanh, whose derivatives stay exact at 1
-    h = fnp.where(near, x - 1.0, 0.0)
+    h = jnp.where(near, x - 1.0, 0.0)
     r = h / (2.0 + h)
     series = -2.0 / (2.0 + h) * polynomial(r * r, [1 / (2 * k + 1) for k in range(14)])
-    return fnp.where(near, series, lax.log(safe) / (1.0 - safe))
+    return jnp.where(near, series, lax.log(safe) / (1.0 - safe))
 
 
 @partials(_spence_slope)
 def _spence(x: Array) -> Array:
     """Li2(1 - x): 1 - x is brought to [-1, 1/2] (DLMF 25.12), where -log(x) is the variable."""
     inverted = x > 2.0
-    v = fnp.where(inverted, 1.0 / fnp.where(inverted, x, 1.0), x)  # Li2(z) by 1 / x
+    v = jnp.where(inverted, 1.0 / jnp.where(inverted, x, 1.0), x)  # Li2(z) by 1 / x
     reflected = v < 0.5
-    w = fnp.where(reflected, 1.0 - v, v)
-    u = -lax.log1p(-fnp.where(reflected, v, 1.0 - v))
+    w = jnp.where(reflected, 1.0 - v, v)
+    u = -lax.log1p(-jnp.where(reflected, v, 1.0 - v))
     series = u * (1.0 - 0.25 * u + u * u * polynomial(u * u, _DILOG))
-    log_v = lax.log(fnp.where(v > 0, v, 1.0))
-    value = fnp.where(reflected, math.pi**2 / 6 - lax.log(fnp.where(reflected, w, 1.0)) * log_v
+    log_v = lax.log(jnp.where(v > 0, v, 1.0))
+    value = jnp.where(reflected, math.pi**2 / 6 - lax.log(jnp.where(reflected, w, 1.0)) * log_v
                       - series, series)
-    log_x = lax.log(fnp.where(inverted, x, 1.0))
-    value = fnp.where(inverted, -0.5 * log_x * log_x - value, value)
-    return fnp.where(x >= 0, fnp.where(x == math.inf, -math.inf, value), math.nan)
+    log_x = lax.log(jnp.where(inverted, x, 1.0))
+    value = jnp.where(inverted, -0.5 * log_x * log_x - value, value)
+    return jnp.where(x >= 0, jnp.where(x == math.inf, -math.inf, value), math.nan)
 
 
 @wide

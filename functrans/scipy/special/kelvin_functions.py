@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import (
     EULER,
     in_double,
@@ -113,18 +113,18 @@ def _first(x: Array, order: int) -> Pair:
     size = lax.abs(x)
     near = size < _FAR
     small = size <= _NEAR
-    series = _first_near(fnp.where(small, size, 0.0), order)
-    inside = _first_by_circle(fnp.where(near, size, 0.0), order)
-    far = fnp.where(near | (size == math.inf), _FAR, size)
+    series = _first_near(jnp.where(small, size, 0.0), order)
+    inside = _first_by_circle(jnp.where(near, size, 0.0), order)
+    far = jnp.where(near | (size == math.inf), _FAR, size)
     outside = _first_far(far, order)
     if order:
         inside, outside = (_turned(p, 0.25 * math.pi) for p in (inside, outside))
     # the exponential in two steps, as the root of x is below it
     half = lax.exp(0.5 * _ROOT * far)
-    turn = fnp.where(x < 0, -1.0, 1.0) if order else 1.0
-    nothing = fnp.where(size == math.inf, math.nan, 0.0)
+    turn = jnp.where(x < 0, -1.0, 1.0) if order else 1.0
+    nothing = jnp.where(size == math.inf, math.nan, 0.0)
     real, imaginary = (
-        fnp.where(small, s, fnp.where(near, i, o * half * half)) * turn + nothing
+        jnp.where(small, s, jnp.where(near, i, o * half * half)) * turn + nothing
         for s, i, o in zip(series, inside, outside, strict=True))
     return real, imaginary
 
@@ -140,7 +140,7 @@ def _second_near(x: Array, order: int) -> Pair:
     first = _powers(x, order, plain)
     weighted = _powers(x, order, [
         c * (0.5 * (_HARMONIC[k] + _HARMONIC[k + order]) - EULER) for k, c in enumerate(plain)])
-    product = _times((log_half, fnp.full_like(x, 0.25 * math.pi)), first)
+    product = _times((log_half, jnp.full_like(x, 0.25 * math.pi)), first)
     real, imaginary = (w - p for w, p in zip(weighted, product, strict=True))
     return (real, imaginary) if order == 0 else (1.0 / x - real, -imaginary)
 
@@ -170,18 +170,18 @@ def _second(x: Array, order: int) -> Pair:
     """K_0(z) or sqrt(i) K_1(z) for x > 0; its limits at 0 and infinity, NaN below 0."""
     near, far = x <= _NEAR, x >= _FAR
     regular = (x > 0) & (x < math.inf)
-    small = _second_near(fnp.where(near & regular, x, 1.0), order)
-    middle_x = fnp.where(near | far | ~regular, 10.0, x)
+    small = _second_near(jnp.where(near & regular, x, 1.0), order)
+    middle_x = jnp.where(near | far | ~regular, 10.0, x)
     middle = _second_by_line(middle_x, order)
-    far_x = fnp.where(far & regular, x, _FAR)
+    far_x = jnp.where(far & regular, x, _FAR)
     outside = _second_far(far_x, order)
     if order:
         middle, outside = (_turned(p, 0.25 * math.pi) for p in (middle, outside))
-    scale = lax.exp(-_ROOT * fnp.where(far, far_x, middle_x))
+    scale = lax.exp(-_ROOT * jnp.where(far, far_x, middle_x))
     at_0 = ((math.inf, -0.25 * math.pi), (math.inf, 0.0))[order]
     real, imaginary = (
-        fnp.where(regular, fnp.where(near, s, scale * fnp.where(far, o, m)),
-                  fnp.where(x == 0, limit, fnp.where(x == math.inf, 0.0, math.nan)))
+        jnp.where(regular, jnp.where(near, s, scale * jnp.where(far, o, m)),
+                  jnp.where(x == 0, limit, jnp.where(x == math.inf, 0.0, math.nan)))
         for s, m, o, limit in zip(small, middle, outside, at_0, strict=True))
     return real, imaginary
 
@@ -189,8 +189,8 @@ def _second(x: Array, order: int) -> Pair:
 def _slope_rule(other: Callable[..., Array], sign: float, at_0: float) -> Callable[..., Array]:
     """w'' of Kelvin's equation, w'' = i w - w' / x, by the values of both parts."""
     def rule(out: Array, x: Array) -> Array:
-        safe = fnp.where(x == 0, 1.0, x)
-        return fnp.where(x == 0, at_0, sign * other(x) - out / safe)
+        safe = jnp.where(x == 0, 1.0, x)
+        return jnp.where(x == 0, at_0, sign * other(x) - out / safe)
 
     return rule
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.scipy.special.common import in_double, loop, operands, partials, polynomial, wide
@@ -40,7 +40,7 @@ def _halley(w: Array, z: Array) -> Array:
         change = r / (1.0 + w) * (q - r) / (q - 2.0 * r)
         return w * (1.0 + change), lax.abs(change)
 
-    return loop(step, (w, fnp.ones_like(w)), lambda w, moved: moved > 1e-15, 8)[0]
+    return loop(step, (w, jnp.ones_like(w)), lambda w, moved: moved > 1e-15, 8)[0]
 
 
 def _distance(z: Array) -> Array:
@@ -57,38 +57,38 @@ def _slope(out: Array, z: Array) -> Array:
 def _principal(z: Array) -> Array:
     distance = _distance(z)
     valid = distance >= 0
-    p = lax.sqrt(2.0 * fnp.where(valid, distance, 0.0))
+    p = lax.sqrt(2.0 * jnp.where(valid, distance, 0.0))
     close = p < 0.2
-    around = polynomial(fnp.where(close, p, 0.0), _AROUND)
+    around = polynomial(jnp.where(close, p, 0.0), _AROUND)
     small = lax.abs(z) < 1e-3
-    s = fnp.where(small, z, 0.0)
+    s = jnp.where(small, z, 0.0)
     tiny = s * polynomial(s, [(-(k + 1.0)) ** k / math.factorial(k + 1) for k in range(9)])
     usual = valid & ~close & ~small & (z < math.inf)
-    v = fnp.where(usual, z, 1.0)
-    log = lax.log1p(fnp.maximum(v, 0.0))
+    v = jnp.where(usual, z, 1.0)
+    log = lax.log1p(jnp.maximum(v, 0.0))
     pade = v * (1.0 + 4.0 / 3.0 * v) / (1.0 + v * (7.0 / 3.0 + 5.0 / 6.0 * v))
-    guess = fnp.where(v > 0, log * (1.0 - lax.log1p(log) / (2.0 + log)), fnp.where(
-        v > -0.2, pade, polynomial(fnp.where(usual, p, 0.0), _AROUND[:4])))
-    value = fnp.where(close, around, fnp.where(small, tiny, _halley(guess, v)))
-    value = fnp.where(z == math.inf, math.inf, value)
-    return fnp.where(valid, value, math.nan)
+    guess = jnp.where(v > 0, log * (1.0 - lax.log1p(log) / (2.0 + log)), jnp.where(
+        v > -0.2, pade, polynomial(jnp.where(usual, p, 0.0), _AROUND[:4])))
+    value = jnp.where(close, around, jnp.where(small, tiny, _halley(guess, v)))
+    value = jnp.where(z == math.inf, math.inf, value)
+    return jnp.where(valid, value, math.nan)
 
 
 @partials(_slope)
 def _lower_branch(z: Array) -> Array:
     distance = _distance(z)
     valid = (distance >= 0) & (z <= 0)
-    p = -lax.sqrt(2.0 * fnp.where(valid, distance, 0.0))
+    p = -lax.sqrt(2.0 * jnp.where(valid, distance, 0.0))
     close = p > -0.2
-    around = polynomial(fnp.where(close, p, 0.0), _AROUND)
+    around = polynomial(jnp.where(close, p, 0.0), _AROUND)
     usual = valid & ~close & (z < 0)
-    v = fnp.where(usual, z, -0.1)
+    v = jnp.where(usual, z, -0.1)
     log = lax.log(-v)
     far = log - lax.log(-log)
-    guess = fnp.where(v > -0.25, far, polynomial(fnp.where(usual, p, 0.0), _AROUND[:4]))
-    value = fnp.where(close, around, _halley(guess, v))
-    value = fnp.where(z == 0, -math.inf, value)
-    return fnp.where(valid, value, math.nan)
+    guess = jnp.where(v > -0.25, far, polynomial(jnp.where(usual, p, 0.0), _AROUND[:4]))
+    value = jnp.where(close, around, _halley(guess, v))
+    value = jnp.where(z == 0, -math.inf, value)
+    return jnp.where(valid, value, math.nan)
 
 
 def lambertw(z: ArrayLike, k: int = 0) -> Array:
@@ -112,9 +112,9 @@ def lambertw(z: ArrayLike, k: int = 0) -> Array:
 @partials(lambda out, x: out / (1.0 + out))
 def _wrightomega(x: Array) -> Array:
     low = x < -700.0
-    v = fnp.where(low, 0.0, fnp.minimum(x, 1e300))
-    guess = fnp.where(v > 1.0, v - lax.log(fnp.maximum(v, 1.0)), lax.exp(fnp.minimum(v, 1.0) - 1.0))
-    guess = fnp.where(v < -2.0, lax.exp(v), guess)
+    v = jnp.where(low, 0.0, jnp.minimum(x, 1e300))
+    guess = jnp.where(v > 1.0, v - lax.log(jnp.maximum(v, 1.0)), lax.exp(jnp.minimum(v, 1.0) - 1.0))
+    guess = jnp.where(v < -2.0, lax.exp(v), guess)
 
     def step(k: Any, w: Array, moved: Array) -> tuple[Array, Array]:
         r = (v - w) - lax.log(w)
@@ -122,8 +122,8 @@ def _wrightomega(x: Array) -> Array:
         change = r / (1.0 + w) * (q - r) / (q - 2.0 * r)
         return w * (1.0 + change), lax.abs(change)
 
-    found = loop(step, (guess, fnp.ones_like(v)), lambda w, moved: moved > 1e-15, 10)[0]
-    return fnp.where(low, lax.exp(fnp.minimum(x, 0.0)), fnp.where(x > 1e300, x, found))
+    found = loop(step, (guess, jnp.ones_like(v)), lambda w, moved: moved > 1e-15, 10)[0]
+    return jnp.where(low, lax.exp(jnp.minimum(x, 0.0)), jnp.where(x > 1e300, x, found))
 
 
 @wide
@@ -146,11 +146,11 @@ def agm(a: Array, b: Array) -> Array:
     1.4568
     """
     valid = a * b > 0
-    x, y = fnp.where(valid, lax.abs(a), 1.0), fnp.where(valid, lax.abs(b), 1.0)
+    x, y = jnp.where(valid, lax.abs(a), 1.0), jnp.where(valid, lax.abs(b), 1.0)
     for _ in range(14):  # 10 ** 600 times one another
         x, y = 0.5 * (x + y), lax.sqrt(x) * lax.sqrt(y)
-    value = fnp.where(a < 0, -x, x)
+    value = jnp.where(a < 0, -x, x)
     zero = ((a == 0) | (b == 0)) & (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf)
-    return fnp.where(valid, value, fnp.where(zero, 0.0, math.nan))
+    return jnp.where(valid, value, jnp.where(zero, 0.0, math.nan))
 
 

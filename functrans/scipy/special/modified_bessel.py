@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.primitives import special
 from functrans.scipy.special.common import (
     EULER,
@@ -84,7 +84,7 @@ _K_WEIGHTS: Final = np.where(_K_NODES == 0, 0.5, 1.0) / 24.0
 
 def _second_kind(x: Array, order: int) -> tuple[Array, Array]:
     """K_0 or K_1 for 0 < x <= 2, and exp(x) times it beyond; for each the other's x is not."""
-    near = fnp.where((x > 0) & (x <= 2.0), x, 1.0)
+    near = jnp.where((x > 0) & (x <= 2.0), x, 1.0)
     q = 0.25 * near * near
     log = lax.log(0.5 * near) + EULER
     if order == 0:
@@ -92,7 +92,7 @@ def _second_kind(x: Array, order: int) -> tuple[Array, Array]:
     else:
         small = 1.0 / near + 0.5 * near * (log * polynomial(q, _I1_SERIES)
                                            - 0.5 * polynomial(q, _K1_SERIES))
-    far = fnp.where(x > 2.0, fnp.minimum(x, 1e300), 2.0)
+    far = jnp.where(x > 2.0, jnp.minimum(x, 1e300), 2.0)
     # until x (cosh t - 1) is 40, in t = 2 asinh(sqrt(20 / x) u), whose slope is smooth
     top = 2.0 * lax.asinh(lax.sqrt(20.0 / far))
 
@@ -109,11 +109,11 @@ def _second_kind(x: Array, order: int) -> tuple[Array, Array]:
 def _k_values(x: Array, order: int, scaled: bool) -> Array:
     small, large = _second_kind(x, order)
     near = x <= 2.0
-    place = fnp.where(x > 0, x, 1.0)
-    value = fnp.where(near, small * lax.exp(place) if scaled else small,
+    place = jnp.where(x > 0, x, 1.0)
+    value = jnp.where(near, small * lax.exp(place) if scaled else small,
                       large if scaled else large * lax.exp(-place))
-    value = fnp.where(x == math.inf, 0.0, value)
-    return fnp.where(x > 0, value, fnp.where(x == 0, math.inf, math.nan))
+    value = jnp.where(x == math.inf, 0.0, value)
+    return jnp.where(x > 0, value, jnp.where(x == 0, math.inf, math.nan))
 
 
 @partials(lambda out, x: -_k1(x))
@@ -191,13 +191,13 @@ def _log_kv(v: Array, x: Array) -> tuple[Array, Array]:
     The integral of exp(v t - x cosh t) over all t (DLMF 10.32.9), by the trapezoidal rule around
     its peak, whose logarithm is the scale. The step is a fraction of the width of the peak.
     """
-    order = fnp.where(v < 0, -v, v)
+    order = jnp.where(v < 0, -v, v)
     fixed = lax.stop_gradient(order)
     peak = lax.stop_gradient(lax.asinh(fixed / x))
     half = lax.sinh(0.5 * peak)
     top = order * peak - 2.0 * x * half * half
     width = 1.0 / lax.sqrt(lax.sqrt(fixed * fixed + x * x))
-    step = lax.stop_gradient(fnp.minimum(0.2, 0.45 * width))
+    step = lax.stop_gradient(jnp.minimum(0.2, 0.45 * width))
 
     def height(t: Any) -> Any:
         s = lax.sinh(0.5 * t)
@@ -214,11 +214,11 @@ def _log_kv(v: Array, x: Array) -> tuple[Array, Array]:
 
 def _kv_value(v: Array, x: Array, scaled: bool) -> Array:
     proper = (x > 0) & (x < math.inf) & (lax.abs(v) < math.inf)
-    order, place = fnp.where(proper, v, 0.0), fnp.where(proper, x, 1.0)
+    order, place = jnp.where(proper, v, 0.0), jnp.where(proper, x, 1.0)
     value, log = _log_kv(order, place)
     value = value * lax.exp(log if scaled else log - place)
-    end = fnp.where(x == 0, math.inf, fnp.where(x == math.inf, 0.0, math.nan))
-    return fnp.where(proper, value, fnp.where(fnp.isnan(v), math.nan, end))
+    end = jnp.where(x == 0, math.inf, jnp.where(x == math.inf, 0.0, math.nan))
+    return jnp.where(proper, value, jnp.where(jnp.isnan(v), math.nan, end))
 
 
 def _kv_plain(v: Array, x: Array) -> Array:
@@ -267,7 +267,7 @@ def kn(n: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.kn(2, 1.0)), 4)
     1.6248
     """
-    return _kv(lax.stop_gradient(fnp.where(n == lax.floor(n), n, math.nan)), x)
+    return _kv(lax.stop_gradient(jnp.where(n == lax.floor(n), n, math.nan)), x)
 
 
 _HANKEL: Final = 30.0
@@ -277,9 +277,9 @@ def _iv_series(v: Array, x: Array) -> Array:
     """exp(-x) I_v(x) by the power series, of positive terms for v > -1, around its largest one."""
     square = 0.25 * x * x
     # the ratio of terms k and k - 1 is 1 where k (k + v) is x^2 / 4
-    top = lax.stop_gradient(lax.floor(fnp.maximum(
+    top = lax.stop_gradient(lax.floor(jnp.maximum(
         0.5 * (lax.sqrt(v * v + x * x) - v), 0.0)))
-    start = fnp.ones_like(x)
+    start = jnp.ones_like(x)
 
     def up(k: Any, total: Array, term: Array) -> tuple[Array, Array]:
         term = term * square / ((top + k) * (top + k + v))
@@ -287,14 +287,14 @@ def _iv_series(v: Array, x: Array) -> Array:
 
     def down(k: Any, total: Array, term: Array) -> tuple[Array, Array]:
         at = top - k + 1.0
-        term = fnp.where(at > 0, term * (at * (at + v)) / square, 0.0)
+        term = jnp.where(at > 0, term * (at * (at + v)) / square, 0.0)
         return total + term, term
 
     def going(total: Array, term: Array) -> Array:
         return lax.abs(term) > 1e-19 * lax.abs(total)
 
     total, _ = loop(up, (start, start), going, 20_000)
-    below, _ = loop(down, (fnp.zeros_like(x), start), lambda total, term: (
+    below, _ = loop(down, (jnp.zeros_like(x), start), lambda total, term: (
         lax.abs(term) > 1e-19 * (1.0 + lax.abs(total))), 20_000)
     log = (2.0 * top + v) * lax.log(0.5 * x) - lax.lgamma(top + 1.0) - lax.lgamma(top + v + 1.0)
     return (total + below) * lax.exp(log - x)
@@ -306,7 +306,7 @@ def _iv_hankel(v: Array, x: Array) -> Array:
         term = -term * (4.0 * v * v - (2.0 * k - 1.0) ** 2) / (8.0 * k * x)
         return total + term, term
 
-    one = fnp.ones_like(x)
+    one = jnp.ones_like(x)
     total, _ = loop(step, (one, one), lambda total, term: lax.abs(term) > 1e-18, 40)
     return total * lax.exp(-0.5 * lax.log(x) - HALF_LOG_2PI)
 
@@ -314,35 +314,35 @@ def _iv_hankel(v: Array, x: Array) -> Array:
 def _ive_positive(v: Array, x: Array) -> Array:
     """exp(-x) I_v(x) for x > 0 and v that is no negative integer."""
     far = (x > _HANKEL) & (x > 0.5 * v * v + 25.0)
-    return fnp.where(far, _iv_hankel(fnp.where(far, v, 0.0), fnp.where(far, x, 50.0)),
-                     _iv_series(fnp.where(far, 0.0, v), fnp.where(far, 1.0, x)))
+    return jnp.where(far, _iv_hankel(jnp.where(far, v, 0.0), jnp.where(far, x, 50.0)),
+                     _iv_series(jnp.where(far, 0.0, v), jnp.where(far, 1.0, x)))
 
 
 def _ive_value(v: Array, x: Array) -> Array:
     whole = v == lax.floor(v)
-    order = fnp.where(whole & (v < 0), -v, v)
+    order = jnp.where(whole & (v < 0), -v, v)
     proper = (lax.abs(x) > 0) & (lax.abs(x) < math.inf) & (lax.abs(v) < 1e4) & ((x > 0) | whole)
     # below zero sin(pi v) 2 / pi K_v is added to the function of the opposite order (10.27.2)
     negative = proper & (order < 0)
-    u = fnp.where(proper, fnp.where(order < 0, -order, order), 0.0)
-    size = fnp.where(proper, fnp.where(x < 0, -x, x), 1.0)
+    u = jnp.where(proper, jnp.where(order < 0, -order, order), 0.0)
+    size = jnp.where(proper, jnp.where(x < 0, -x, x), 1.0)
     value = _ive_positive(u, size)
-    second, log = _log_kv(fnp.where(negative, u, 0.0), fnp.where(negative, size, 1.0))
-    turn = fnp.remainder(u, 2.0)
+    second, log = _log_kv(jnp.where(negative, u, 0.0), jnp.where(negative, size, 1.0))
+    turn = jnp.remainder(u, 2.0)
     more = (2 / math.pi) * lax.sin(math.pi * turn) * second * lax.exp(log - 2.0 * size)
-    value = value + fnp.where(negative, more, 0.0)
-    odd = whole & (fnp.remainder(v, 2.0) == 1)
-    value = fnp.where((x < 0) & odd, -value, value)
-    at_zero = fnp.where(order == 0, 1.0, fnp.where(order > 0, 0.0, math.inf))
-    value = fnp.where(proper, value, fnp.where(x == 0, at_zero, math.nan))
-    return fnp.where((lax.abs(x) == math.inf) & (lax.abs(v) < math.inf), 0.0, value)
+    value = value + jnp.where(negative, more, 0.0)
+    odd = whole & (jnp.remainder(v, 2.0) == 1)
+    value = jnp.where((x < 0) & odd, -value, value)
+    at_zero = jnp.where(order == 0, 1.0, jnp.where(order > 0, 0.0, math.inf))
+    value = jnp.where(proper, value, jnp.where(x == 0, at_zero, math.nan))
+    return jnp.where((lax.abs(x) == math.inf) & (lax.abs(v) < math.inf), 0.0, value)
 
 
 def _iv_value(v: Array, x: Array) -> Array:
-    size = fnp.minimum(lax.abs(x), 1e4)
+    size = jnp.minimum(lax.abs(x), 1e4)
     value = _ive_value(v, x)
     half = lax.exp(0.5 * size)
-    return fnp.where(lax.abs(x) == math.inf, fnp.where(x > 0, x, math.nan), value * half * half)
+    return jnp.where(lax.abs(x) == math.inf, jnp.where(x > 0, x, math.nan), value * half * half)
 
 
 _iv: Callable[..., Array] = partials(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import wide
 from functrans.scipy.special.gammas import gammaln
 from functrans.scipy.special.orthogonal import (
@@ -83,4 +83,4 @@ def eval_sh_jacobi(n: Array, p: Array, q: Array, x: Array) -> Array:
     """
     # divided by the binomial coefficient of 2 n + p - 1 over n
     scale = gammaln(2.0 * n + p) - gammaln(n + 1.0) - gammaln(n + p)
-    return lax.exp(-scale) * eval_jacobi(n, p - q, q - 1.0, fnp.subtract(2.0 * x, 1.0))
+    return lax.exp(-scale) * eval_jacobi(n, p - q, q - 1.0, jnp.subtract(2.0 * x, 1.0))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
@@ -30,23 +30,23 @@ def _recurrence(n: Array, first: Array, second: Array, step: Callable[[Any, Arra
     NaN for a degree that is no integer in [0, 100,000).
     """
     valid = (n >= 0) & (n == lax.floor(n)) & (n < _LIMIT)
-    degree = fnp.where(valid, n, 0.0)
+    degree = jnp.where(valid, n, 0.0)
 
     def advance(k: Any, low: Array, high: Array, i: Array) -> tuple[Array, ...]:
         return high, step(k, high, low), i + 1.0
 
-    low, high, _ = loop(advance, (first, second, fnp.ones_like(first)),
+    low, high, _ = loop(advance, (first, second, jnp.ones_like(first)),
                         lambda low, high, i: i < degree, _LIMIT)
-    return fnp.where(valid, fnp.where(degree == 0, low, high), math.nan)
+    return jnp.where(valid, jnp.where(degree == 0, low, high), math.nan)
 
 
 def _below(n: Array) -> Array:
     """n - 1, and 0 for 0: the degree of a derivative, whose factor is 0 then."""
-    return fnp.maximum(n - 1.0, 0.0)
+    return jnp.maximum(n - 1.0, 0.0)
 
 
 def _of_zero(n: Array, value: Array) -> Array:
-    return fnp.where(n == 0, 0.0, value)
+    return jnp.where(n == 0, 0.0, value)
 
 
 def _jacobi_value(n: Array, a: Array, b: Array, x: Array) -> Array:
@@ -58,7 +58,7 @@ def _jacobi_value(n: Array, a: Array, b: Array, x: Array) -> Array:
         return out
 
     second = (a + 1.0) + (a + b + 2.0) * (0.5 * (x - 1.0))
-    return _recurrence(n, fnp.ones_like(x), second, step)
+    return _recurrence(n, jnp.ones_like(x), second, step)
 
 
 _jacobi: Callable[..., Array] = partials(
@@ -79,12 +79,12 @@ def eval_jacobi(n: Array, alpha: Array, beta: Array, x: Array) -> Array:
 
 
 def _legendre_value(n: Array, x: Array) -> Array:
-    return _recurrence(n, fnp.ones_like(x), x, lambda k, high, low: (
+    return _recurrence(n, jnp.ones_like(x), x, lambda k, high, low: (
         (2.0 * k + 1.0) * x * high - k * low) / (k + 1.0))
 
 
 def _legendre_slope(out: Array, n: Array, x: Array) -> Array:
-    one = fnp.ones_like(x)
+    one = jnp.ones_like(x)
     return _of_zero(n, 0.5 * (n + 1.0) * _jacobi(_below(n), one, one, x))
 
 
@@ -104,19 +104,19 @@ def eval_legendre(n: Array, x: Array) -> Array:
 
 @partials(None, lambda out, n, x: n * _chebyu(n - 1.0, x))
 def _chebyt(n: Array, x: Array) -> Array:
-    return _recurrence(n, fnp.ones_like(x), x, lambda k, high, low: 2.0 * x * high - low)
+    return _recurrence(n, jnp.ones_like(x), x, lambda k, high, low: 2.0 * x * high - low)
 
 
 def _chebyu_slope(out: Array, n: Array, x: Array) -> Array:
-    two = fnp.full_like(x, 2.0)
+    two = jnp.full_like(x, 2.0)
     return _of_zero(n, 2.0 * _gegenbauer(_below(n), two, x))
 
 
 @partials(None, _chebyu_slope)
 def _chebyu(n: Array, x: Array) -> Array:
-    value = _recurrence(fnp.maximum(n, 0.0), fnp.ones_like(x), 2.0 * x,
+    value = _recurrence(jnp.maximum(n, 0.0), jnp.ones_like(x), 2.0 * x,
                         lambda k, high, low: 2.0 * x * high - low)
-    return fnp.where(n >= 0, value, fnp.where(n == -1, 0.0, math.nan))
+    return jnp.where(n >= 0, value, jnp.where(n == -1, 0.0, math.nan))
 
 
 @wide
@@ -142,7 +142,7 @@ def eval_chebyu(n: Array, x: Array) -> Array:
 
 
 def _gegenbauer_value(n: Array, a: Array, x: Array) -> Array:
-    return _recurrence(n, fnp.ones_like(x), 2.0 * a * x, lambda k, high, low: (
+    return _recurrence(n, jnp.ones_like(x), 2.0 * a * x, lambda k, high, low: (
         2.0 * (k + a) * x * high - (k + 2.0 * a - 1.0) * low) / (k + 1.0))
 
 
@@ -164,7 +164,7 @@ def eval_gegenbauer(n: Array, alpha: Array, x: Array) -> Array:
 
 
 def _laguerre_value(n: Array, a: Array, x: Array) -> Array:
-    return _recurrence(n, fnp.ones_like(x), 1.0 + a - x, lambda k, high, low: (
+    return _recurrence(n, jnp.ones_like(x), 1.0 + a - x, lambda k, high, low: (
         (2.0 * k + 1.0 + a - x) * high - (k + a) * low) / (k + 1.0))
 
 
@@ -192,18 +192,18 @@ def eval_laguerre(n: Array, x: Array) -> Array:
     >>> float(ft.scipy.special.eval_laguerre(1, 0.5))
     0.5
     """
-    return _laguerre(n, fnp.zeros_like(x), x)
+    return _laguerre(n, jnp.zeros_like(x), x)
 
 
 @partials(None, lambda out, n, x: _of_zero(n, 2.0 * n * _hermite(_below(n), x)))
 def _hermite(n: Array, x: Array) -> Array:
-    return _recurrence(n, fnp.ones_like(x), 2.0 * x,
+    return _recurrence(n, jnp.ones_like(x), 2.0 * x,
                        lambda k, high, low: 2.0 * (x * high - k * low))
 
 
 @partials(None, lambda out, n, x: _of_zero(n, n * _hermitenorm(_below(n), x)))
 def _hermitenorm(n: Array, x: Array) -> Array:
-    return _recurrence(n, fnp.ones_like(x), x, lambda k, high, low: x * high - k * low)
+    return _recurrence(n, jnp.ones_like(x), x, lambda k, high, low: x * high - k * low)
 
 
 @wide
@@ -237,8 +237,8 @@ def _associated(m: Array, n: Array, x: Array) -> Array:
         new = ((2.0 * i + 1.0) * x * high - (i + m) * low) / (i - m + 1.0)
         return high, new, i + 1.0
 
-    one = fnp.ones_like(x)
-    _, value, _ = loop(step, (fnp.zeros_like(x), one, m), lambda low, high, i: i < n, _LIMIT)
+    one = jnp.ones_like(x)
+    _, value, _ = loop(step, (jnp.zeros_like(x), one, m), lambda low, high, i: i < n, _LIMIT)
     return value
 
 
@@ -250,20 +250,20 @@ def _log_double_factorial(m: Array) -> Array:
 def _lpmv_value(m: Array, v: Array, x: Array) -> Array:
     valid = (m == lax.floor(m)) & (v == lax.floor(v)) & (v >= 0) & (v < _LIMIT) \
         & (lax.abs(x) <= 1)
-    order = fnp.where(valid, lax.abs(m), 0.0)
-    degree = fnp.where(valid, v, 0.0)
-    z = fnp.where(valid, x, 0.0)
+    order = jnp.where(valid, lax.abs(m), 0.0)
+    degree = jnp.where(valid, v, 0.0)
+    z = jnp.where(valid, x, 0.0)
     inside = order <= degree
-    order = fnp.where(inside, order, 0.0)
+    order = jnp.where(inside, order, 0.0)
     square = (1.0 - z) * (1.0 + z)
     body = _associated(order, degree, z)
-    safe = fnp.where((square > 0) & (order > 0), square, 1.0)
+    safe = jnp.where((square > 0) & (order > 0), square, 1.0)
     log = _log_double_factorial(order) + 0.5 * order * lax.log(safe)
     fall = lax.lgamma(degree - order + 1.0) - lax.lgamma(degree + order + 1.0)
-    value = body * lax.exp(log + fnp.where(m < 0, fall, 0.0))
-    value = fnp.where((square <= 0) & (order > 0), 0.0, value)
-    sign = fnp.where((fnp.remainder(order, 2.0) == 1) & (m > 0), -1.0, 1.0)
-    return fnp.where(valid, fnp.where(inside, sign * value, 0.0), math.nan)
+    value = body * lax.exp(log + jnp.where(m < 0, fall, 0.0))
+    value = jnp.where((square <= 0) & (order > 0), 0.0, value)
+    sign = jnp.where((jnp.remainder(order, 2.0) == 1) & (m > 0), -1.0, 1.0)
+    return jnp.where(valid, jnp.where(inside, sign * value, 0.0), math.nan)
 
 
 def _lpmv_slope(out: Array, m: Array, v: Array, x: Array) -> Array:
@@ -292,7 +292,7 @@ def _polar(n: Array, m: Array, theta: Array) -> Array:
     """The part of a spherical harmonic that depends on the polar angle, for m of both signs."""
     order = lax.abs(m)
     inside = (order <= n) & (n >= 0)
-    degree, o = fnp.where(inside, n, 0.0), fnp.where(inside, order, 0.0)
+    degree, o = jnp.where(inside, n, 0.0), jnp.where(inside, order, 0.0)
     s = lax.sin(theta)
     body = _associated(o, degree, lax.cos(theta))
     norm = 0.5 * (lax.log(0.5 * (2.0 * degree + 1.0)) - 2.0 * HALF_LOG_2PI
@@ -300,18 +300,18 @@ def _polar(n: Array, m: Array, theta: Array) -> Array:
         + _log_double_factorial(o)
     # the power of the sine by its logarithm, as it and the double factorial are large and small
     some = (o > 0) & (s != 0)
-    size = lax.abs(fnp.where(some, s, 1.0))
+    size = lax.abs(jnp.where(some, s, 1.0))
     value = body * lax.exp(norm + o * lax.log(size))
-    odd = fnp.remainder(o, 2.0) == 1
-    value = fnp.where((o > 0) & (s == 0), 0.0, value)
-    value = fnp.where(odd & (s < 0), -value, value)
-    return fnp.where(inside, fnp.where(odd & (m > 0), -value, value), 0.0)
+    odd = jnp.remainder(o, 2.0) == 1
+    value = jnp.where((o > 0) & (s == 0), 0.0, value)
+    value = jnp.where(odd & (s < 0), -value, value)
+    return jnp.where(inside, jnp.where(odd & (m > 0), -value, value), 0.0)
 
 
 def _polar_slope(out: Array, n: Array, m: Array, theta: Array) -> Array:
     """By the harmonics of the neighbouring orders: no quotient by the sine."""
-    up = lax.sqrt(fnp.maximum((n - m) * (n + m + 1.0), 0.0)) * _harmonic(n, m + 1.0, theta)
-    down = lax.sqrt(fnp.maximum((n + m) * (n - m + 1.0), 0.0)) * _harmonic(n, m - 1.0, theta)
+    up = lax.sqrt(jnp.maximum((n - m) * (n + m + 1.0), 0.0)) * _harmonic(n, m + 1.0, theta)
+    down = lax.sqrt(jnp.maximum((n + m) * (n - m + 1.0), 0.0)) * _harmonic(n, m - 1.0, theta)
     return 0.5 * (up - down)
 
 

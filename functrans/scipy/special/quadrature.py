@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -44,9 +44,9 @@ def _gauss(centres: Array, squares: Array, total: Array, mu: bool, dtype: Any) -
     """
     n = centres.shape[0]
     beside = lax.sqrt(squares)
-    matrix = fnp.diag(centres) + fnp.diag(beside, 1) + fnp.diag(beside, -1)
-    x = lax.stop_gradient(fnp.linalg.eigvalsh(matrix))
-    scale = fnp.concatenate([beside, fnp.ones(1, beside.dtype)])
+    matrix = jnp.diag(centres) + jnp.diag(beside, 1) + jnp.diag(beside, -1)
+    x = lax.stop_gradient(jnp.linalg.eigvalsh(matrix))
+    scale = jnp.concatenate([beside, jnp.ones(1, beside.dtype)])
 
     def polynomials(x: Array) -> tuple[Array, Array, Array]:
         """The polynomial of degree n and its slope, and the sum of squares of those below."""
@@ -57,8 +57,8 @@ def _gauss(centres: Array, squares: Array, total: Array, mu: bool, dtype: Any) -
             slope_after = (p + (x - centre) * slope - left * slope_before) / right
             return (after, p, slope_after, slope, squared + p * p), None
 
-        zero, one = fnp.zeros_like(x), fnp.ones_like(x)
-        left = fnp.concatenate([fnp.zeros(1, beside.dtype), beside])
+        zero, one = jnp.zeros_like(x), jnp.ones_like(x)
+        left = jnp.concatenate([jnp.zeros(1, beside.dtype), beside])
         (p, _, slope, _, squared), _ = lax.scan(step, (one, zero, zero, zero, zero),
                                                 (centres, left, scale))
         return p, slope, squared
@@ -72,21 +72,21 @@ def _gauss(centres: Array, squares: Array, total: Array, mu: bool, dtype: Any) -
 
 
 def _counts(n: int) -> Array:
-    return fnp.arange(n, dtype=np.float64)
+    return jnp.arange(n, dtype=np.float64)
 
 
 def _jacobi(n: int, a: Array, b: Array, mu: bool, dtype: Any) -> tuple[Array, ...]:
     """The rule of (1 - x)^a (1 + x)^b on [-1, 1] (DLMF 18.9.2)."""
     k, both = _counts(n), a + b
     twice = 2.0 * k + both
-    first = fnp.arange(n) == 0
+    first = jnp.arange(n) == 0
     # of k = 0 the quotient has a common factor
-    centres = fnp.where(first, (b - a) / (both + 2.0), (b * b - a * a) / fnp.where(
+    centres = jnp.where(first, (b - a) / (both + 2.0), (b * b - a * a) / jnp.where(
         first, 1.0, twice * (twice + 2.0)))
     j, t = k[1:], twice[1:]
-    second = fnp.arange(1, n) == 1
-    squares = 4.0 * j * (j + a) * (j + b) * fnp.where(second, 1.0, j + both) / (
-        t * t * (t + 1.0) * fnp.where(second, 1.0, t - 1.0))
+    second = jnp.arange(1, n) == 1
+    squares = 4.0 * j * (j + a) * (j + b) * jnp.where(second, 1.0, j + both) / (
+        t * t * (t + 1.0) * jnp.where(second, 1.0, t - 1.0))
     total = lax.exp((both + 1.0) * math.log(2.0) + lax.lgamma(a + 1.0) + lax.lgamma(b + 1.0)
                     - lax.lgamma(both + 2.0))
     return _gauss(centres, squares, total, mu, dtype)
@@ -98,7 +98,7 @@ def _parameters(name: str, *values: ArrayLike) -> tuple[list[Array], Any]:
 
 
 def _zero() -> Array:
-    return fnp.zeros((), np.float64)
+    return jnp.zeros((), np.float64)
 
 
 def roots_legendre(n: int, mu: bool = False) -> tuple[Array, ...]:
@@ -150,7 +150,7 @@ def roots_chebyt(n: int, mu: bool = False) -> tuple[Array, ...]:
     degree, dtype = _degree("roots_chebyt", n), default_float()
     x = np.cos(np.pi * (np.arange(degree, 0, -1) - 0.5) / degree)
     found = (x - x[::-1]) / 2, np.full(degree, np.pi / degree), np.float64(np.pi)
-    return tuple(fnp.asarray(r, dtype) for r in found[:3 if mu else 2])
+    return tuple(jnp.asarray(r, dtype) for r in found[:3 if mu else 2])
 
 
 def roots_chebyu(n: int, mu: bool = False) -> tuple[Array, ...]:
@@ -164,7 +164,7 @@ def roots_chebyu(n: int, mu: bool = False) -> tuple[Array, ...]:
     angle = np.pi * np.arange(degree, 0, -1) / (degree + 1)
     x = np.cos(angle)
     found = (x - x[::-1]) / 2, np.pi / (degree + 1) * np.sin(angle) ** 2, np.float64(np.pi / 2)
-    return tuple(fnp.asarray(r, dtype) for r in found[:3 if mu else 2])
+    return tuple(jnp.asarray(r, dtype) for r in found[:3 if mu else 2])
 
 
 def roots_hermitenorm(n: int, mu: bool = False) -> tuple[Array, ...]:
@@ -191,8 +191,8 @@ def roots_hermite(n: int, mu: bool = False) -> tuple[Array, ...]:
 def _hermite(name: str, n: int, variance: float, total: float, mu: bool) -> tuple[Array, ...]:
     degree = _degree(name, n)
     _check_range(name, degree, 300)
-    return _gauss(fnp.zeros(degree, np.float64), variance * _counts(degree)[1:],
-                  fnp.full((), total, np.float64), mu, default_float())
+    return _gauss(jnp.zeros(degree, np.float64), variance * _counts(degree)[1:],
+                  jnp.full((), total, np.float64), mu, default_float())
 
 
 def roots_laguerre(n: int, mu: bool = False) -> tuple[Array, ...]:

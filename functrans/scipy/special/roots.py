@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import loop
 from functrans.typing import Array
 
@@ -25,17 +25,17 @@ def increasing_root(fun: Callable[[Array], tuple[Array, Array]], low: Array, hig
     """
     def step(k: Any, low: Array, high: Array, x: Array, moved: Array) -> tuple[Array, ...]:
         value, slope = fun(x)
-        low, high = fnp.where(value < 0, x, low), fnp.where(value >= 0, x, high)
+        low, high = jnp.where(value < 0, x, low), jnp.where(value >= 0, x, high)
         new = x - value / slope
         inside = (new > low) & (new < high) & (lax.abs(new - x) <= 0.7 * moved)
         done = value == 0
-        new = fnp.where(done, x, fnp.where(inside, new, 0.5 * (low + high)))
+        new = jnp.where(done, x, jnp.where(inside, new, 0.5 * (low + high)))
         # a step to the middle says nothing of the distance that is left
-        return low, high, new, fnp.where(inside | done, lax.abs(new - x), 1e300)
+        return low, high, new, jnp.where(inside | done, lax.abs(new - x), 1e300)
 
     def going(low: Array, high: Array, x: Array, moved: Array) -> Array:
-        width = fnp.maximum(lax.abs(x), 1.0)
+        width = jnp.maximum(lax.abs(x), 1.0)
         return (moved > _CLOSE * width) & (high - low > _ROUNDING * width)
 
-    start = fnp.clip(start, low, high)
-    return loop(step, (low, high, start, fnp.full_like(start, 1e300)), going, _LIMIT)[2]
+    start = jnp.clip(start, low, high)
+    return loop(step, (low, high, start, jnp.full_like(start, 1e300)), going, _LIMIT)[2]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.bessel import yn
 from functrans.scipy.special.common import loop, over_nodes, partials, wide
 from functrans.scipy.special.gammas import gammaln, rgamma
@@ -30,7 +30,7 @@ def _sign_of(v: Array, x: Array) -> Array:
     """(-1)^(v + 1) for x < 0 and whole v; NaN for others, where the value is complex."""
     whole = lax.floor(v) == v
     odd = v - 2.0 * lax.floor(0.5 * v) == 1.0
-    return fnp.where(x >= 0, 1.0, fnp.where(whole, fnp.where(odd, 1.0, -1.0), math.nan))
+    return jnp.where(x >= 0, 1.0, jnp.where(whole, jnp.where(odd, 1.0, -1.0), math.nan))
 
 
 def _series(v: Array, x: Array, sign: float) -> Array:
@@ -41,14 +41,14 @@ def _series(v: Array, x: Array, sign: float) -> Array:
     # the first term as a product, or where that is no number as a sum of logarithms
     plain = lax.exp(power) * rgamma(gamma) / (0.5 * math.sqrt(math.pi))
     far = lax.exp(power - gammaln(gamma)) / (0.5 * math.sqrt(math.pi))
-    first = fnp.where((gamma > 0) & (gamma > 100.0), far, plain)
+    first = jnp.where((gamma > 0) & (gamma > 100.0), far, plain)
 
     def step(k: Any, total: Array, term: Array) -> tuple[Array, Array]:
         term = term * (sign * square / ((k + 0.5) * (k + v + 0.5)))
         return total + term, term
 
     # terms fall once (k + 1/2)(k + v + 1/2) has passed the square, which the ratio of two tells
-    total, _ = loop(step, (fnp.ones_like(x), fnp.ones_like(x)),
+    total, _ = loop(step, (jnp.ones_like(x), jnp.ones_like(x)),
                     lambda total, term: (lax.abs(term) > 1e-17 * lax.abs(total)), _LIMIT)
     return first * total
 
@@ -56,20 +56,20 @@ def _series(v: Array, x: Array, sign: float) -> Array:
 def _modified(v: Array, x: Array) -> Array:
     size = lax.abs(x)
     inside = (size > 0) & (size < 720.0)
-    value = _series(v, fnp.where(inside, size, 1.0), 1.0)
-    at_0 = fnp.where(v == -1.0, 2.0 / math.pi, fnp.where(v > -1.0, 0.0, fnp.where(
+    value = _series(v, jnp.where(inside, size, 1.0), 1.0)
+    at_0 = jnp.where(v == -1.0, 2.0 / math.pi, jnp.where(v > -1.0, 0.0, jnp.where(
         lax.floor(v + 0.5) == v + 0.5, 0.0, math.nan)))
-    ends = fnp.where(size == 0, at_0, fnp.where(x == x, math.inf, math.nan))
-    return fnp.where(inside, value, ends) * _sign_of(v, x)
+    ends = jnp.where(size == 0, at_0, jnp.where(x == x, math.inf, math.nan))
+    return jnp.where(inside, value, ends) * _sign_of(v, x)
 
 
 def _constant(v: Array, x: Array) -> Array:
     """(x/2)^v / (sqrt(pi) gamma(v + 3/2)), what the recurrences of both have besides (11.4.25)."""
     half = 0.5 * lax.abs(x)
-    power = lax.exp(v * lax.log(fnp.where(half > 0, half, 1.0)))
-    power = fnp.where(half > 0, power, fnp.where(v == 0, 1.0, fnp.where(v > 0, 0.0, math.inf)))
+    power = lax.exp(v * lax.log(jnp.where(half > 0, half, 1.0)))
+    power = jnp.where(half > 0, power, jnp.where(v == 0, 1.0, jnp.where(v > 0, 0.0, math.inf)))
     even = v - 2.0 * lax.floor(0.5 * v) == 0.0
-    turn = fnp.where((x < 0) & ~even, -1.0, 1.0)
+    turn = jnp.where((x < 0) & ~even, -1.0, 1.0)
     return turn * power * rgamma(v + 1.5) / math.sqrt(math.pi)
 
 
@@ -80,7 +80,7 @@ def _modified_(v: Array, x: Array) -> Array:
 
 def _over(v: Array, x: Array, out: Array) -> Array:
     """v out / x, which is 0 at 0 where v is more than 0."""
-    return fnp.where(x == 0, 0.0, v * out / fnp.where(x == 0, 1.0, x))
+    return jnp.where(x == 0, 0.0, v * out / jnp.where(x == 0, 1.0, x))
 
 
 @wide
@@ -100,37 +100,37 @@ def modstruve(v: Array, x: Array) -> Array:
 def _beyond(x: Array) -> tuple[Array, Array]:
     """H_0 and H_1 for x >= 3: Y_n and an integral over a falling exponential (11.5.1)."""
     found = []
-    for n, scale in ((0, 2.0 / (math.pi * x)), (1, fnp.full_like(x, 2.0 / math.pi))):
+    for n, scale in ((0, 2.0 / (math.pi * x)), (1, jnp.full_like(x, 2.0 / math.pi))):
         def part(node: Any, x: Array, n: int = n) -> Array:
             root = lax.sqrt(1.0 + (node / x) ** 2)
             return root if n else 1.0 / root
 
         integral = over_nodes(part, _NODES, _WEIGHTS, x)
-        found.append(yn(fnp.full_like(x, float(n)), x) + scale * integral)
+        found.append(yn(jnp.full_like(x, float(n)), x) + scale * integral)
     return found[0], found[1]
 
 
 def _plain(n: Array, x: Array) -> Array:
     size = lax.abs(x)
     known = (n >= 0) & (n == lax.floor(n)) & (n <= _MOST + 3.0)
-    order = fnp.where(known, n, 0.0)
-    near = size < fnp.maximum(3.0, order)
-    small = fnp.where(near & (size > 0), size, 1.0)
+    order = jnp.where(known, n, 0.0)
+    near = size < jnp.maximum(3.0, order)
+    small = jnp.where(near & (size > 0), size, 1.0)
     series = _series(order, small, -1.0)
-    large = fnp.where(near | ~(size < math.inf), 30.0 + order, size)
+    large = jnp.where(near | ~(size < math.inf), 30.0 + order, size)
 
     def step(k: Any, low: Array, high: Array, i: Array) -> tuple[Array, ...]:
         # 11.4.25, which is stable up to the order that is x
         return high, 2.0 * i / large * high - low + _constant(i, large), i + 1.0
 
-    start = (*_beyond(large), fnp.ones_like(large))
+    start = (*_beyond(large), jnp.ones_like(large))
     low, high, _ = loop(step, start, lambda low, high, i: i < order, 64)
-    beyond = fnp.where(order == 0, low, high)
-    value = fnp.where(near, fnp.where(size > 0, series, 0.0), beyond)
+    beyond = jnp.where(order == 0, low, high)
+    value = jnp.where(near, jnp.where(size > 0, series, 0.0), beyond)
     # at infinity H_0 falls to 0, H_1 is 2 / pi, and others grow
-    ends = fnp.where(order == 0, 0.0, fnp.where(order == 1, 2.0 / math.pi, math.inf))
-    value = fnp.where(size == math.inf, ends, fnp.where(x == x, value, math.nan))
-    return fnp.where(known, value * _sign_of(order, x), math.nan)
+    ends = jnp.where(order == 0, 0.0, jnp.where(order == 1, 2.0 / math.pi, math.inf))
+    value = jnp.where(size == math.inf, ends, jnp.where(x == x, value, math.nan))
+    return jnp.where(known, value * _sign_of(order, x), math.nan)
 
 
 @partials(None, lambda out, n, x: _constant(n, x) + _over(n, x, out) - _struve(n + 1.0, x))
@@ -149,4 +149,4 @@ def struve(v: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.struve(0.0, 1.0)), 4)
     0.5687
     """
-    return fnp.where(v <= _MOST, _struve(v, x), math.nan)
+    return jnp.where(v <= _MOST, _struve(v, x), math.nan)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import public
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
@@ -35,11 +35,11 @@ def promoted(name: str, *args: ArrayLike) -> list[Array]:
 
 def _between(low: Any, high: Any, like: Array) -> Array:
     """A point inside of (low, high), whose ends may be infinite."""
-    low, high = fnp.full_like(like, low) + 0 * like, fnp.full_like(like, high) + 0 * like
-    from_low, to_high = fnp.abs(low) < _INF, fnp.abs(high) < _INF
-    a, b = fnp.where(from_low, low, 0.0), fnp.where(to_high, high, 0.0)
-    one_sided = fnp.where(from_low, a + 1.0, fnp.where(to_high, b - 1.0, 0.0))
-    return fnp.where(from_low & to_high, 0.5 * (a + b), one_sided)
+    low, high = jnp.full_like(like, low) + 0 * like, jnp.full_like(like, high) + 0 * like
+    from_low, to_high = jnp.abs(low) < _INF, jnp.abs(high) < _INF
+    a, b = jnp.where(from_low, low, 0.0), jnp.where(to_high, high, 0.0)
+    one_sided = jnp.where(from_low, a + 1.0, jnp.where(to_high, b - 1.0, 0.0))
+    return jnp.where(from_low & to_high, 0.5 * (a + b), one_sided)
 
 
 class DistributionFamily(types.ModuleType):
@@ -135,7 +135,7 @@ class Distribution(DistributionFamily):
         xs = promoted(f"{self.name}.rvs", *bound.arguments.values())
         if shape is not None:
             shape = (shape,) if isinstance(shape, int) else tuple(shape)
-            xs = [fnp.broadcast_to(x, shape) for x in xs]
+            xs = [jnp.broadcast_to(x, shape) for x in xs]
         return self._draw_placed(key, *xs)
 
     def _draw_placed(self, key: Array, *xs: Array) -> Array:
@@ -156,8 +156,8 @@ _SENTENCES: Final = {
 def _log_of(small: Array, other: Array) -> Array:
     """log(small), by its complement where that has more digits."""
     near_one = small > 0.5
-    return fnp.where(near_one, lax.log1p(-fnp.where(near_one, other, 0.5)),
-                     lax.log(fnp.where(near_one, 0.5, small)))
+    return jnp.where(near_one, lax.log1p(-jnp.where(near_one, other, 0.5)),
+                     lax.log(jnp.where(near_one, 0.5, small)))
 
 
 class Continuous(Distribution):
@@ -212,16 +212,16 @@ class Continuous(Distribution):
         """z, the shapes, the scale, whether all is possible, and the ends of the support."""
         *shapes, loc, scale = rest
         known = (scale > 0) & self.possible(*shapes)
-        z = (x - loc) / fnp.where(scale > 0, scale, _NAN)
+        z = (x - loc) / jnp.where(scale > 0, scale, _NAN)
         low, high = self.support(*shapes)
         return z, shapes, scale, known & (z == z), low, high
 
     def _logpdf(self, x: Array, *rest: Array) -> Array:
         z, shapes, scale, known, low, high = self._at(x, rest)
-        inside = (z >= low) & (z <= high) & (fnp.abs(z) < _INF)
-        safe = fnp.where(inside, z, _between(low, high, z))
+        inside = (z >= low) & (z <= high) & (jnp.abs(z) < _INF)
+        safe = jnp.where(inside, z, _between(low, high, z))
         value = self.log_density(safe, *shapes) - lax.log(scale)
-        return fnp.where(known, fnp.where(inside, value, -_INF), _NAN)
+        return jnp.where(known, jnp.where(inside, value, -_INF), _NAN)
 
     def _pdf(self, x: Array, *rest: Array) -> Array:
         return lax.exp(self._logpdf(x, *rest))
@@ -230,9 +230,9 @@ class Continuous(Distribution):
                 rest: Sequence[Array]) -> Array:
         z, shapes, _, known, low, high = self._at(x, rest)
         inside = (z > low) & (z < high)
-        value = fun(fnp.where(inside, z, _between(low, high, z)), *shapes)
-        value = fnp.where(inside, value, fnp.where(z >= high, last, first))
-        return fnp.where(known, value, _NAN)
+        value = fun(jnp.where(inside, z, _between(low, high, z)), *shapes)
+        value = jnp.where(inside, value, jnp.where(z >= high, last, first))
+        return jnp.where(known, value, _NAN)
 
     def _cdf(self, x: Array, *rest: Array) -> Array:
         return self._placed(self.below, 0.0, 1.0, x, rest)
@@ -252,10 +252,10 @@ class Continuous(Distribution):
         known = (scale > 0) & self.possible(*shapes) & (q >= 0) & (q <= 1)
         low, high = self.support(*shapes)
         inside = (q > 0) & (q < 1)
-        z = fun(fnp.where(inside, q, 0.5), *shapes)
+        z = fun(jnp.where(inside, q, 0.5), *shapes)
         first, last = (high, low) if upper else (low, high)
-        z = fnp.where(inside, z, fnp.where(q <= 0, first, last))
-        return fnp.where(known, loc + scale * z, _NAN)
+        z = jnp.where(inside, z, jnp.where(q <= 0, first, last))
+        return jnp.where(known, loc + scale * z, _NAN)
 
     def _ppf(self, q: Array, *rest: Array) -> Array:
         return self._inverse(self.quantile, q, rest, False)
@@ -266,7 +266,7 @@ class Continuous(Distribution):
     def _moment(self, value: Any, rest: Sequence[Array]) -> Array:
         *shapes, _, scale = rest
         known = (scale > 0) & self.possible(*shapes)
-        return fnp.where(known, value, _NAN)
+        return jnp.where(known, value, _NAN)
 
     def _mean(self, *rest: Array) -> Array:
         *shapes, loc, scale = rest
@@ -284,11 +284,11 @@ class Continuous(Distribution):
         return self._moment(lax.log(scale) + self._filled("information", shapes, loc), rest)
 
     def _median(self, *rest: Array) -> Array:
-        return self._ppf(fnp.full_like(rest[0], 0.5), *rest)
+        return self._ppf(jnp.full_like(rest[0], 0.5), *rest)
 
     def _filled(self, name: str, shapes: Sequence[Array], like: Array) -> Array:
         value = getattr(self, name)(*shapes)
-        return value if isinstance(value, type(like)) else fnp.full_like(like, value)
+        return value if isinstance(value, type(like)) else jnp.full_like(like, value)
 
     def _draw_placed(self, key: Array, *xs: Array) -> Array:
         *shapes, loc, scale = xs
@@ -323,7 +323,7 @@ class Discrete(Distribution):
 
     def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
         u = random.uniform(key, like.shape, like.dtype)
-        return self._ppf(u, *shapes, fnp.zeros_like(like))
+        return self._ppf(u, *shapes, jnp.zeros_like(like))
 
     # what users call -----------------------------------------------------------------------
 
@@ -335,15 +335,15 @@ class Discrete(Distribution):
 
     def _logpmf(self, k: Array, *rest: Array) -> Array:
         n, shapes, known, low, high = self._at(k, rest)
-        inside = (n >= low) & (n <= high) & (n == lax.floor(n)) & (fnp.abs(n) < _INF)
-        value = self.log_probability(fnp.where(inside, n, self._first(low, high, n)), *shapes)
-        return fnp.where(known, fnp.where(inside, value, -_INF), _NAN)
+        inside = (n >= low) & (n <= high) & (n == lax.floor(n)) & (jnp.abs(n) < _INF)
+        value = self.log_probability(jnp.where(inside, n, self._first(low, high, n)), *shapes)
+        return jnp.where(known, jnp.where(inside, value, -_INF), _NAN)
 
     @staticmethod
     def _first(low: Any, high: Any, like: Array) -> Array:
         """A whole number of the support, which has an end."""
-        start = fnp.full_like(like, low) if isinstance(low, float) else low
-        return fnp.where(start > -_INF, start, 0.0)
+        start = jnp.full_like(like, low) if isinstance(low, float) else low
+        return jnp.where(start > -_INF, start, 0.0)
 
     def _pmf(self, k: Array, *rest: Array) -> Array:
         return lax.exp(self._logpmf(k, *rest))
@@ -353,9 +353,9 @@ class Discrete(Distribution):
         n, shapes, known, low, high = self._at(k, rest)
         n = lax.floor(n)
         inside = (n >= low) & (n < high)
-        value = fun(fnp.where(inside, n, self._first(low, high, n)), *shapes)
-        value = fnp.where(inside, value, fnp.where(n >= high, last, first))
-        return fnp.where(known, value, _NAN)
+        value = fun(jnp.where(inside, n, self._first(low, high, n)), *shapes)
+        value = jnp.where(inside, value, jnp.where(n >= high, last, first))
+        return jnp.where(known, value, _NAN)
 
     def _cdf(self, k: Array, *rest: Array) -> Array:
         return self._summed(self.below, 0.0, 1.0, k, rest)
@@ -382,35 +382,35 @@ class Discrete(Distribution):
         low, high = self.support(*shapes)
         end, far = (q == 1, q == 0) if upper else (q == 0, q == 1)
         inside = known & ~end & ~far
-        zero = fnp.zeros_like(loc)
+        zero = jnp.zeros_like(loc)
         slack = 8.0 * float(dtypes.finfo(q.dtype).eps)
 
         def reached(k: Array) -> Array:
             value = self._sf(k, *shapes, zero) if upper else self._cdf(k, *shapes, zero)
             return value <= q * (1.0 + slack) if upper else value >= q * (1.0 - slack)
 
-        low, high = fnp.full_like(q, 0.0) + low, fnp.full_like(q, 0.0) + high
+        low, high = jnp.full_like(q, 0.0) + low, jnp.full_like(q, 0.0) + high
         k = whole_quantile(reached, low, high, inside)
-        k = fnp.where(inside, k, fnp.where(end, low - 1.0, high))
-        return fnp.where(known, k + rest[-1], _NAN)
+        k = jnp.where(inside, k, jnp.where(end, low - 1.0, high))
+        return jnp.where(known, k + rest[-1], _NAN)
 
     def _mean(self, *rest: Array) -> Array:
         *shapes, loc = rest
-        return fnp.where(self.possible(*shapes), loc + self.expected(*shapes), _NAN)
+        return jnp.where(self.possible(*shapes), loc + self.expected(*shapes), _NAN)
 
     def _var(self, *rest: Array) -> Array:
         *shapes, loc = rest
-        return fnp.where(self.possible(*shapes), 0.0 * loc + self.variance(*shapes), _NAN)
+        return jnp.where(self.possible(*shapes), 0.0 * loc + self.variance(*shapes), _NAN)
 
     def _std(self, *rest: Array) -> Array:
         return lax.sqrt(self._var(*rest))
 
     def _median(self, *rest: Array) -> Array:
-        return self._ppf(fnp.full_like(rest[0], 0.5), *rest)
+        return self._ppf(jnp.full_like(rest[0], 0.5), *rest)
 
     def _entropy(self, *rest: Array) -> Array:
         *shapes, loc = rest
-        return fnp.where(self.possible(*shapes), 0.0 * loc + self.information(*shapes), _NAN)
+        return jnp.where(self.possible(*shapes), 0.0 * loc + self.information(*shapes), _NAN)
 
     expected: Callable[..., Any]
     variance: Callable[..., Any]

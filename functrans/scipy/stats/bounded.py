@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI, polynomial
 from functrans.scipy.special.densities import beta_log_density
@@ -34,7 +34,7 @@ class Uniform(Interval):
     """
 
     def log_density(self, z: Array) -> Array:
-        return fnp.zeros_like(z)
+        return jnp.zeros_like(z)
 
     def below(self, z: Array) -> Array:
         return z
@@ -69,10 +69,10 @@ class Beta(Interval):
 
     def log_density(self, z: Array, a: Array, b: Array) -> Array:
         some = (z > 0) & (z < 1)
-        safe = fnp.where(some, z, 0.5)
+        safe = jnp.where(some, z, 0.5)
         inner = beta_log_density(a, b, safe, 1.0 - safe) - lax.log(safe) - lax.log1p(-safe)
         end = special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b)
-        return fnp.where(some, inner, end)
+        return jnp.where(some, inner, end)
 
     def below(self, z: Array, a: Array, b: Array) -> Array:
         return special.betainc(a, b, z)
@@ -186,24 +186,24 @@ class Triang(Interval):
 
     def log_density(self, z: Array, c: Array) -> Array:
         left = (z < c) | ((z == c) & (c == 1))
-        rise = z / fnp.where(left, c, 1.0)
-        fall = (1.0 - z) / fnp.where(left, 1.0, 1.0 - c)
-        return math.log(2.0) + lax.log(fnp.where(left, rise, fall))
+        rise = z / jnp.where(left, c, 1.0)
+        fall = (1.0 - z) / jnp.where(left, 1.0, 1.0 - c)
+        return math.log(2.0) + lax.log(jnp.where(left, rise, fall))
 
     def below(self, z: Array, c: Array) -> Array:
         left = z < c
-        return fnp.where(left, z * z / fnp.where(left, c, 1.0),
-                         1.0 - (1.0 - z) ** 2 / fnp.where(left, 1.0, 1.0 - c))
+        return jnp.where(left, z * z / jnp.where(left, c, 1.0),
+                         1.0 - (1.0 - z) ** 2 / jnp.where(left, 1.0, 1.0 - c))
 
     def above(self, z: Array, c: Array) -> Array:
         left = z < c
-        return fnp.where(left, 1.0 - z * z / fnp.where(left, c, 1.0),
-                         (1.0 - z) ** 2 / fnp.where(left, 1.0, 1.0 - c))
+        return jnp.where(left, 1.0 - z * z / jnp.where(left, c, 1.0),
+                         (1.0 - z) ** 2 / jnp.where(left, 1.0, 1.0 - c))
 
     def quantile(self, q: Array, c: Array) -> Array:
         left = q < c
-        return fnp.where(left, lax.sqrt(fnp.where(left, c * q, 1.0)),
-                         1.0 - lax.sqrt(fnp.where(left, 1.0, (1.0 - c) * (1.0 - q))))
+        return jnp.where(left, lax.sqrt(jnp.where(left, c * q, 1.0)),
+                         1.0 - lax.sqrt(jnp.where(left, 1.0, (1.0 - c) * (1.0 - q))))
 
     def expected(self, c: Array) -> Array:
         return (c + 1.0) / 3.0
@@ -212,7 +212,7 @@ class Triang(Interval):
         return (1.0 - c + c * c) / 18.0
 
     def information(self, c: Array) -> Array:
-        return fnp.full_like(c, 0.5 - math.log(2.0))
+        return jnp.full_like(c, 0.5 - math.log(2.0))
 
 
 class TruncExpon(Continuous):
@@ -296,16 +296,16 @@ class TruncNorm(Continuous):
     def _log_mass(a: Array, b: Array) -> Array:
         """log(Phi(b) - Phi(a)), by the tail that both are in."""
         right = a > 0
-        low, high = fnp.where(right, -b, a), fnp.where(right, -a, b)
+        low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
         one_tail = high <= 0
-        far = fnp.where(one_tail, high, -1.0)
-        near = fnp.where(one_tail, low, -2.0)
+        far = jnp.where(one_tail, high, -1.0)
+        near = jnp.where(one_tail, low, -2.0)
         top, bottom = special.log_ndtr(far), special.log_ndtr(near)
         some = bottom > -math.inf
-        tail = top + fnp.where(some, lax.log1p(-lax.exp(fnp.where(some, bottom - top, -1.0))), 0.0)
-        safe_low, safe_high = fnp.where(one_tail, -1.0, low), fnp.where(one_tail, 1.0, high)
+        tail = top + jnp.where(some, lax.log1p(-lax.exp(jnp.where(some, bottom - top, -1.0))), 0.0)
+        safe_low, safe_high = jnp.where(one_tail, -1.0, low), jnp.where(one_tail, 1.0, high)
         both = lax.log1p(-special.ndtr(safe_low) - special.ndtr(-safe_high))
-        return fnp.where(one_tail, tail, both)
+        return jnp.where(one_tail, tail, both)
 
     def log_density(self, z: Array, a: Array, b: Array) -> Array:
         return -0.5 * z * z - HALF_LOG_2PI - self._log_mass(a, b)
@@ -325,13 +325,13 @@ class TruncNorm(Continuous):
     def quantile(self, q: Array, a: Array, b: Array) -> Array:
         # of the tail that has the digits: log(Phi(a) + q (Phi(b) - Phi(a))) and its mirror
         right = a > 0
-        low = fnp.where(right, -b, a)
-        share = fnp.where(right, 1.0 - q, q)
+        low = jnp.where(right, -b, a)
+        share = jnp.where(right, 1.0 - q, q)
         start = special.log_ndtr(low)
-        log = fnp.logaddexp(start, lax.log(share) + self._log_mass(a, b))
-        z = special.ndtri_exp(fnp.minimum(log, 0.0))
-        z = fnp.where(right, -z, z)
-        return fnp.clip(z, a, b)
+        log = jnp.logaddexp(start, lax.log(share) + self._log_mass(a, b))
+        z = special.ndtri_exp(jnp.minimum(log, 0.0))
+        z = jnp.where(right, -z, z)
+        return jnp.clip(z, a, b)
 
     def expected(self, a: Array, b: Array) -> Array:
         log_mass = self._log_mass(a, b)
@@ -340,14 +340,14 @@ class TruncNorm(Continuous):
     @staticmethod
     def _height(x: Array, log_mass: Array) -> Array:
         some = lax.abs(x) < math.inf
-        safe = fnp.where(some, x, 0.0)
-        return fnp.where(some, lax.exp(-0.5 * safe * safe - HALF_LOG_2PI - log_mass), 0.0)
+        safe = jnp.where(some, x, 0.0)
+        return jnp.where(some, lax.exp(-0.5 * safe * safe - HALF_LOG_2PI - log_mass), 0.0)
 
     def variance(self, a: Array, b: Array) -> Array:
         log_mass = self._log_mass(a, b)
         low, high = self._height(a, log_mass), self._height(b, log_mass)
-        at_low = fnp.where(lax.abs(a) < math.inf, a, 0.0) * low
-        at_high = fnp.where(lax.abs(b) < math.inf, b, 0.0) * high
+        at_low = jnp.where(lax.abs(a) < math.inf, a, 0.0) * low
+        at_high = jnp.where(lax.abs(b) < math.inf, b, 0.0) * high
         return 1.0 + at_low - at_high - (low - high) ** 2
 
 
@@ -398,9 +398,9 @@ class Cosine(Continuous):
         # v + sin(v - pi) = v - sin(v) by its series where the two cancel
         v = math.pi + z
         near = v < 1.0
-        square = fnp.where(near, v * v, 0.0)
+        square = jnp.where(near, v * v, 0.0)
         cubic = v * square * polynomial(square, _WITHOUT_SINE)
-        return fnp.where(near, cubic, v + lax.sin(z)) / (2 * math.pi)
+        return jnp.where(near, cubic, v + lax.sin(z)) / (2 * math.pi)
 
     def above(self, z: Array) -> Array:
         return self.below(-z)
@@ -466,21 +466,21 @@ class VonMises(Continuous):
         return -2.0 * kappa * half * half - math.log(2 * math.pi) - lax.log(special.i0e(kappa))
 
     def below(self, z: Array, kappa: Array) -> Array:
-        turns = lax.stop_gradient(fnp.round(z / (2 * math.pi)))
+        turns = lax.stop_gradient(jnp.round(z / (2 * math.pi)))
         rest = z - turns * (2 * math.pi)
         # Gauss's rule up to the angle, or where the density is less than rounding
-        width = lax.stop_gradient(fnp.minimum(math.pi, 13.0 / lax.sqrt(fnp.maximum(kappa, 1e-9))))
-        top = fnp.clip(rest, -width, width)
+        width = lax.stop_gradient(jnp.minimum(math.pi, 13.0 / lax.sqrt(jnp.maximum(kappa, 1e-9))))
+        top = jnp.clip(rest, -width, width)
         nodes = (0.5 * (_LEGENDRE[0] + 1.0)).astype(z.dtype)
         weights = (0.5 * _LEGENDRE[1]).astype(z.dtype)
         heights = lax.exp(self.log_density(top[..., None] * nodes, kappa[..., None]))
-        return turns + 0.5 + top * fnp.sum(weights * heights, -1)
+        return turns + 0.5 + top * jnp.sum(weights * heights, -1)
 
     def quantile(self, q: Array, kappa: Array) -> Array:
         return _OnCircle("vonmises").quantile(q, kappa)
 
     def expected(self, kappa: Array) -> Array:
-        return fnp.zeros_like(kappa)
+        return jnp.zeros_like(kappa)
 
     def information(self, kappa: Array) -> Array:
         ratio = special.i1e(kappa) / special.i0e(kappa)

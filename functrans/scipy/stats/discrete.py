@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.common import loop
 from functrans.scipy.stats.base import Discrete
@@ -109,15 +109,15 @@ class Summed(Discrete):
         return self._sum(k, shapes, True)
 
     def _sum(self, k: Array, shapes: tuple[Array, ...], upper: bool) -> Array:
-        low, high = (fnp.zeros_like(k) + v for v in self.support(*shapes))
+        low, high = (jnp.zeros_like(k) + v for v in self.support(*shapes))
 
         def step(i: Any, at: Array, total: Array) -> tuple[Array, Array]:
             inside = (at >= low) & (at <= high)
-            term = lax.exp(self.log_probability(fnp.where(inside, at, low), *shapes))
-            return at + (1.0 if upper else -1.0), total + fnp.where(inside, term, 0.0)
+            term = lax.exp(self.log_probability(jnp.where(inside, at, low), *shapes))
+            return at + (1.0 if upper else -1.0), total + jnp.where(inside, term, 0.0)
 
         start = k + 1.0 if upper else k
-        return loop(step, (start, fnp.zeros_like(k)),
+        return loop(step, (start, jnp.zeros_like(k)),
                     lambda at, total: at <= high if upper else at >= low, 1_000_000)[1]
 
 
@@ -167,7 +167,7 @@ class HyperGeom(Summed):
             drawn <= total)
 
     def support(self, M: Array, n: Array, N: Array) -> tuple[Array, Array]:
-        return fnp.maximum(N - (M - n), 0.0), fnp.minimum(n, N)
+        return jnp.maximum(N - (M - n), 0.0), jnp.minimum(n, N)
 
     def log_probability(self, k: Array, M: Array, n: Array, N: Array) -> Array:
         return log_choose(n, k) + log_choose(M - n, N - k) - log_choose(M, N)
@@ -229,8 +229,8 @@ class NBinom(Discrete):
 
     def log_probability(self, k: Array, n: Array, p: Array) -> Array:
         some = k > 0
-        safe = fnp.where(some, k, 1.0)
-        ways = fnp.where(some, -lax.log(safe) - special.betaln(n, safe), 0.0)
+        safe = jnp.where(some, k, 1.0)
+        ways = jnp.where(some, -lax.log(safe) - special.betaln(n, safe), 0.0)
         return ways + special.xlogy(n, p) + special.xlog1py(k, -p)
 
     def below(self, k: Array, n: Array, p: Array) -> Array:
@@ -277,18 +277,18 @@ class Poisson(Discrete):
     def information(self, mu: Array) -> Array:
         """The sum of -p log(p), or from mu = 100 on its asymptotic series."""
         large = mu > 100.0
-        small = fnp.where(large, 1.0, mu)
+        small = jnp.where(large, 1.0, mu)
 
         def step(i: Any, k: Array, total: Array) -> tuple[Array, Array]:
             return k + 1.0, total + special.entr(lax.exp(self.log_probability(k, small)))
 
-        zero = fnp.zeros_like(mu)
+        zero = jnp.zeros_like(mu)
         total = loop(step, (zero, zero), lambda k, total: (
             k < small + 12.0 * lax.sqrt(small) + 20.0), 300)[1]
-        far = fnp.where(large, mu, 100.0)
+        far = jnp.where(large, mu, 100.0)
         series = 0.5 * lax.log(2 * math.pi * math.e * far) - (1.0 / 12.0 + (
             1.0 / 24.0 + (19.0 / 360.0 + 9.0 / 80.0 / far) / far) / far) / far
-        return fnp.where(large, series, total)
+        return jnp.where(large, series, total)
 
     def draw(self, key: Array, like: Array, mu: Array) -> Array:
         return random.poisson(key, mu, like.shape).astype(like.dtype)
@@ -391,14 +391,14 @@ class DLaplace(Discrete):
 
     def below(self, k: Array, a: Array) -> Array:
         total = 1.0 + lax.exp(-a)
-        return fnp.where(k >= 0, 1.0 - lax.exp(-a * (fnp.maximum(k, 0.0) + 1.0)) / total,
-                         lax.exp(a * fnp.minimum(k, 0.0)) / total)
+        return jnp.where(k >= 0, 1.0 - lax.exp(-a * (jnp.maximum(k, 0.0) + 1.0)) / total,
+                         lax.exp(a * jnp.minimum(k, 0.0)) / total)
 
     def above(self, k: Array, a: Array) -> Array:
         return self.below(-k - 1.0, a)
 
     def expected(self, a: Array) -> Array:
-        return fnp.zeros_like(a)
+        return jnp.zeros_like(a)
 
 
 class LogSer(Discrete):

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI
 from functrans.scipy.special.densities import gamma_log_density
@@ -34,9 +34,9 @@ class Gamma(HalfLine):
     def log_density(self, z: Array, a: Array) -> Array:
         # around the mean of a large shape the terms cancel, at 0 there are no others
         some = z > 0
-        safe = fnp.where(some, z, 1.0)
+        safe = jnp.where(some, z, 1.0)
         centred = gamma_log_density(a, safe) - lax.log(safe)
-        return fnp.where(some, centred, special.xlogy(a - 1.0, z) - lax.lgamma(a))
+        return jnp.where(some, centred, special.xlogy(a - 1.0, z) - lax.lgamma(a))
 
     def below(self, z: Array, a: Array) -> Array:
         return special.gammainc(a, z)
@@ -101,15 +101,15 @@ class Transformed(HalfLine):
         return self.base.log_above(y, *rest)
 
     def quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
-        _, rest = self.inner(fnp.ones_like(q), *shapes)
+        _, rest = self.inner(jnp.ones_like(q), *shapes)
         return self.outer(self.base.quantile(q, *rest), *shapes)
 
     def upper_quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
-        _, rest = self.inner(fnp.ones_like(q), *shapes)
+        _, rest = self.inner(jnp.ones_like(q), *shapes)
         return self.outer(self.base.upper_quantile(q, *rest), *shapes)
 
     def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
-        _, rest = self.inner(fnp.ones_like(like), *shapes)
+        _, rest = self.inner(jnp.ones_like(like), *shapes)
         return self.outer(self.base.draw(key, like, *rest), *shapes)
 
 
@@ -130,7 +130,7 @@ class Chi2(Transformed):
         return 2.0 * y
 
     def log_slope(self, z: Array, df: Array) -> Array:
-        return fnp.full_like(z, -_LOG_2)
+        return jnp.full_like(z, -_LOG_2)
 
     def expected(self, df: Array) -> Array:
         return df
@@ -167,7 +167,7 @@ class Chi(Transformed):
         return special.xlogy(df - 1.0, z) - 0.5 * z * z + _LOG_2 * (1.0 - half) - lax.lgamma(half)
 
     def expected(self, df: Array) -> Array:
-        return math.sqrt(2.0) * special.poch(0.5 * df, fnp.full_like(df, 0.5))
+        return math.sqrt(2.0) * special.poch(0.5 * df, jnp.full_like(df, 0.5))
 
     def variance(self, df: Array) -> Array:
         return df - self.expected(df) ** 2
@@ -182,7 +182,7 @@ class Maxwell(Transformed):
     """
 
     def inner(self, z: Array) -> tuple[Array, tuple[Array, ...]]:
-        return 0.5 * z * z, (fnp.full_like(z, 1.5),)
+        return 0.5 * z * z, (jnp.full_like(z, 1.5),)
 
     def outer(self, y: Array) -> Array:
         return lax.sqrt(2.0 * y)
@@ -236,8 +236,8 @@ class LogNorm(Transformed):
 
     def log_density(self, z: Array, s: Array) -> Array:
         some = z > 0
-        log = lax.log(fnp.where(some, z, 1.0))
-        return fnp.where(some, -0.5 * (log / s) ** 2 - lax.log(s) - log - HALF_LOG_2PI, -math.inf)
+        log = lax.log(jnp.where(some, z, 1.0))
+        return jnp.where(some, -0.5 * (log / s) ** 2 - lax.log(s) - log - HALF_LOG_2PI, -math.inf)
 
     def expected(self, s: Array) -> Array:
         return lax.exp(0.5 * s * s)
@@ -307,7 +307,7 @@ class HalfCauchy(HalfLine):
         return (2 / math.pi) * lax.atan(z)
 
     def above(self, z: Array) -> Array:
-        return (2 / math.pi) * lax.atan2(fnp.ones_like(z), z)
+        return (2 / math.pi) * lax.atan2(jnp.ones_like(z), z)
 
     def quantile(self, q: Array) -> Array:
         return lax.tan(0.5 * math.pi * q)
@@ -364,9 +364,9 @@ class InvGamma(HalfLine):
 
     def log_density(self, z: Array, a: Array) -> Array:
         some = z > 0
-        safe = fnp.where(some, z, 1.0)
+        safe = jnp.where(some, z, 1.0)
         value = -(a + 1.0) * lax.log(safe) - lax.lgamma(a) - 1.0 / safe
-        return fnp.where(some, value, -math.inf)
+        return jnp.where(some, value, -math.inf)
 
     def below(self, z: Array, a: Array) -> Array:
         return special.gammaincc(a, 1.0 / z)
@@ -381,11 +381,11 @@ class InvGamma(HalfLine):
         return 1.0 / special.gammaincinv(a, q)
 
     def expected(self, a: Array) -> Array:
-        return fnp.where(a > 1, 1.0 / fnp.where(a > 1, a - 1.0, 1.0), math.inf)
+        return jnp.where(a > 1, 1.0 / jnp.where(a > 1, a - 1.0, 1.0), math.inf)
 
     def variance(self, a: Array) -> Array:
-        b = fnp.where(a > 2, a, 3.0)
-        return fnp.where(a > 2, 1.0 / ((b - 1.0) ** 2 * (b - 2.0)), math.inf)
+        b = jnp.where(a > 2, a, 3.0)
+        return jnp.where(a > 2, 1.0 / ((b - 1.0) ** 2 * (b - 2.0)), math.inf)
 
     def information(self, a: Array) -> Array:
         return a - (a + 1.0) * lax.digamma(a) + lax.lgamma(a)
@@ -422,7 +422,7 @@ class F(HalfLine):
         return 1.0 / special.fdtri(dfd, dfn, q)
 
     def expected(self, dfn: Array, dfd: Array) -> Array:
-        return fnp.where(dfd > 2, dfd / fnp.where(dfd > 2, dfd - 2.0, 1.0), math.inf)
+        return jnp.where(dfd > 2, dfd / jnp.where(dfd > 2, dfd - 2.0, 1.0), math.inf)
 
     def draw(self, key: Array, like: Array, dfn: Array, dfd: Array) -> Array:
         one, two = random.split(key)
@@ -456,7 +456,7 @@ class BetaPrime(HalfLine):
         return (a / b) / special.fdtri(2.0 * b, 2.0 * a, q)
 
     def expected(self, a: Array, b: Array) -> Array:
-        return fnp.where(b > 1, a / fnp.where(b > 1, b - 1.0, 1.0), math.inf)
+        return jnp.where(b > 1, a / jnp.where(b > 1, b - 1.0, 1.0), math.inf)
 
 
 class Fisk(HalfLine):
@@ -471,10 +471,10 @@ class Fisk(HalfLine):
 
     def log_density(self, z: Array, c: Array) -> Array:
         some = z > 0
-        log = lax.log(fnp.where(some, z, 1.0))
+        log = lax.log(jnp.where(some, z, 1.0))
         value = lax.log(c) - log + special.log_expit(c * log) + special.log_expit(-c * log)
-        at_zero = fnp.where(c == 1, 0.0, fnp.where(c > 1, -math.inf, math.inf))
-        return fnp.where(some, value, at_zero)
+        at_zero = jnp.where(c == 1, 0.0, jnp.where(c > 1, -math.inf, math.inf))
+        return jnp.where(some, value, at_zero)
 
     def below(self, z: Array, c: Array) -> Array:
         return lax.logistic(c * lax.log(z))
@@ -499,8 +499,8 @@ class Levy(HalfLine):
 
     def log_density(self, z: Array) -> Array:
         some = z > 0
-        safe = fnp.where(some, z, 1.0)
-        return fnp.where(some, -0.5 / safe - 1.5 * lax.log(safe) - HALF_LOG_2PI, -math.inf)
+        safe = jnp.where(some, z, 1.0)
+        return jnp.where(some, -0.5 / safe - 1.5 * lax.log(safe) - HALF_LOG_2PI, -math.inf)
 
     def below(self, z: Array) -> Array:
         return lax.erfc(lax.sqrt(0.5 / z))
@@ -527,9 +527,9 @@ class InvGauss(HalfLine):
 
     def log_density(self, z: Array, mu: Array) -> Array:
         some = z > 0
-        safe = fnp.where(some, z, 1.0)
+        safe = jnp.where(some, z, 1.0)
         value = -HALF_LOG_2PI - 1.5 * lax.log(safe) - 0.5 * ((safe - mu) / mu) ** 2 / safe
-        return fnp.where(some, value, -math.inf)
+        return jnp.where(some, value, -math.inf)
 
     def _parts(self, z: Array, mu: Array) -> tuple[Array, Array]:
         """The standard score, and the logarithm of what the normal distribution lacks."""

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
@@ -45,18 +45,18 @@ class MultivariateNormal(DistributionFamily):
         x, mean, cov = _operands("multivariate_normal.logpdf", x, mean, cov)
         off = x - mean
         if not off.ndim:
-            off = fnp.reshape(off, (1,))
+            off = jnp.reshape(off, (1,))
         n = off.shape[-1]
         if cov.ndim == 0:
-            return -0.5 * (fnp.sum(off * off, -1) / cov + n * lax.log(2 * math.pi * cov))
+            return -0.5 * (jnp.sum(off * off, -1) / cov + n * lax.log(2 * math.pi * cov))
         if cov.ndim < 2 or cov.shape[-2:] != (n, n):
             raise ShapeError(f"multivariate_normal.logpdf: a covariance of shape {cov.shape} does "
                              f"not fit vectors of size {n}.", where=user_source(),
                              fix=f"shape ({n}, {n})")
         factor = cholesky(cov)
         white = solve_triangular(factor, off[..., None], lower=True)[..., 0]
-        half_log_det = fnp.sum(lax.log(fnp.diagonal(factor, 0, -2, -1)), -1)
-        return -0.5 * (fnp.sum(white * white, -1) + n * _LOG_2PI) - half_log_det
+        half_log_det = jnp.sum(lax.log(jnp.diagonal(factor, 0, -2, -1)), -1)
+        return -0.5 * (jnp.sum(white * white, -1) + n * _LOG_2PI) - half_log_det
 
     def pdf(self, x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
         """The density."""
@@ -66,7 +66,7 @@ class MultivariateNormal(DistributionFamily):
         """The entropy for a covariance (..., n, n)."""
         (matrix,) = _operands("multivariate_normal.entropy", cov)
         n = matrix.shape[-1]
-        half_log_det = fnp.sum(lax.log(fnp.diagonal(cholesky(matrix), 0, -2, -1)), -1)
+        half_log_det = jnp.sum(lax.log(jnp.diagonal(cholesky(matrix), 0, -2, -1)), -1)
         return 0.5 * n * (1.0 + _LOG_2PI) + half_log_det
 
     def rvs(self, key: Array, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = None
@@ -97,15 +97,15 @@ class Dirichlet(DistributionFamily):
                              f"{alpha.shape}.", where=user_source(),
                              why="x has an element for each of alpha along its first axis.")
         if x.shape[0] != alpha.shape[0]:
-            x = fnp.concatenate([x, 1.0 - fnp.sum(x, 0, keepdims=True)])
-        each = fnp.reshape(alpha, (-1, *(1,) * (x.ndim - 1)))
+            x = jnp.concatenate([x, 1.0 - jnp.sum(x, 0, keepdims=True)])
+        each = jnp.reshape(alpha, (-1, *(1,) * (x.ndim - 1)))
         eps = float(dtypes.finfo(x.dtype).eps)
-        inside = fnp.all(x >= 0, 0) & (fnp.abs(fnp.sum(x, 0) - 1.0) < 1e4 * eps)
-        possible = fnp.all(alpha > 0)
-        constant = lax.lgamma(fnp.sum(alpha)) - fnp.sum(lax.lgamma(alpha))
-        safe = fnp.where(inside, x, 0.5)
-        value = constant + fnp.sum(special.xlogy(each - 1.0, safe), 0)
-        return fnp.where(possible, fnp.where(inside, value, -math.inf), math.nan)
+        inside = jnp.all(x >= 0, 0) & (jnp.abs(jnp.sum(x, 0) - 1.0) < 1e4 * eps)
+        possible = jnp.all(alpha > 0)
+        constant = lax.lgamma(jnp.sum(alpha)) - jnp.sum(lax.lgamma(alpha))
+        safe = jnp.where(inside, x, 0.5)
+        value = constant + jnp.sum(special.xlogy(each - 1.0, safe), 0)
+        return jnp.where(possible, jnp.where(inside, value, -math.inf), math.nan)
 
     def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """The density."""
@@ -114,20 +114,20 @@ class Dirichlet(DistributionFamily):
     def mean(self, alpha: ArrayLike) -> Array:
         """The mean vector."""
         (a,) = _operands("dirichlet.mean", alpha)
-        return a / fnp.sum(a)
+        return a / jnp.sum(a)
 
     def var(self, alpha: ArrayLike) -> Array:
         """The variance of each element."""
         (a,) = _operands("dirichlet.var", alpha)
-        total = fnp.sum(a)
+        total = jnp.sum(a)
         return a * (total - a) / (total * total * (total + 1.0))
 
     def entropy(self, alpha: ArrayLike) -> Array:
         """The entropy."""
         (a,) = _operands("dirichlet.entropy", alpha)
-        total = fnp.sum(a)
-        return fnp.sum(lax.lgamma(a)) - lax.lgamma(total) \
-            + (total - a.shape[0]) * lax.digamma(total) - fnp.sum((a - 1.0) * lax.digamma(a))
+        total = jnp.sum(a)
+        return jnp.sum(lax.lgamma(a)) - lax.lgamma(total) \
+            + (total - a.shape[0]) * lax.digamma(total) - jnp.sum((a - 1.0) * lax.digamma(a))
 
     def rvs(self, key: Array, alpha: ArrayLike, shape: ShapeLike | None = None) -> Array:
         """Random vectors of shape (*shape, n) from a key."""
@@ -149,10 +149,10 @@ class Multinomial(DistributionFamily):
         -inf where the counts are not whole numbers of sum n.
         """
         x, n, p = _operands("multinomial.logpmf", x, n, p)
-        whole = fnp.all((x >= 0) & (x == lax.floor(x)), -1) & (fnp.sum(x, -1) == n)
-        safe = fnp.where(whole[..., None], x, 0.0)
-        value = lax.lgamma(n + 1.0) + fnp.sum(special.xlogy(safe, p) - lax.lgamma(safe + 1.0), -1)
-        return fnp.where(whole, value, -math.inf)
+        whole = jnp.all((x >= 0) & (x == lax.floor(x)), -1) & (jnp.sum(x, -1) == n)
+        safe = jnp.where(whole[..., None], x, 0.0)
+        value = lax.lgamma(n + 1.0) + jnp.sum(special.xlogy(safe, p) - lax.lgamma(safe + 1.0), -1)
+        return jnp.where(whole, value, -math.inf)
 
     def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """The probability of the counts x."""
@@ -168,8 +168,8 @@ class Multinomial(DistributionFamily):
         (weights,) = _operands("multinomial.rvs", p)
         sizes: Any = (shape,) if isinstance(shape, int) else shape
         picks: Any = random.categorical(key, lax.log(weights), shape=(*sizes, int(n)))
-        classes = fnp.arange(weights.shape[-1])
-        return fnp.sum((picks[..., None] == classes).astype(dtypes.default_int()), -2)
+        classes = jnp.arange(weights.shape[-1])
+        return jnp.sum((picks[..., None] == classes).astype(dtypes.default_int()), -2)
 
 
 multivariate_normal, dirichlet = MultivariateNormal("multivariate_normal"), Dirichlet("dirichlet")

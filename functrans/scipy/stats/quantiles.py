@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from functrans import lax
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy.special.common import loop, partials, pushed
 from functrans.scipy.special.roots import increasing_root
 from functrans.typing import Array
@@ -40,13 +40,13 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
     def found(p: Array, *rest: Array) -> Array:
         low, high = _bracket(family, p, rest, upper)
         small = p <= 0.5
-        goal = lax.log(fnp.where(small, p, 1.0 - p))
+        goal = lax.log(jnp.where(small, p, 1.0 - p))
         lower = small != upper
 
         def miss(z: Array) -> tuple[Array, Array]:
-            tail = fnp.where(lower, family.log_below(z, *rest), family.log_above(z, *rest))
+            tail = jnp.where(lower, family.log_below(z, *rest), family.log_above(z, *rest))
             off = tail - goal
-            return fnp.where(lower, off, -off), lax.exp(family.log_density(z, *rest) - tail)
+            return jnp.where(lower, off, -off), lax.exp(family.log_density(z, *rest) - tail)
 
         return increasing_root(miss, low, high, 0.5 * (low + high))
 
@@ -66,10 +66,10 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
 def _bracket(family: _Family, p: Array, shapes: Sequence[Array], upper: bool
              ) -> tuple[Array, Array]:
     """Points between which the quantile is: the ends of the support, or by doubling from 1."""
-    bottom, top = (fnp.zeros_like(p) + v for v in family.support(*shapes))
+    bottom, top = (jnp.zeros_like(p) + v for v in family.support(*shapes))
     open_low, open_high = bottom == -math.inf, top == math.inf
-    least = fnp.where(open_low, fnp.where(open_high, 0.0, top), bottom)
-    most = fnp.where(open_high, fnp.where(open_low, 0.0, bottom), top)
+    least = jnp.where(open_low, jnp.where(open_high, 0.0, top), bottom)
+    most = jnp.where(open_high, jnp.where(open_low, 0.0, bottom), top)
     middle = 0.5 * (least + most)
 
     goal = lax.log(p)
@@ -86,26 +86,26 @@ def _bracket(family: _Family, p: Array, shapes: Sequence[Array], upper: bool
     def up(k: Any, z: Array, step: Array) -> tuple[Array, Array]:
         return z + step, 2.0 * step
 
-    one = fnp.ones_like(p)
-    left, _ = loop(down, (fnp.where(open_low, least - 1.0, least), one), lambda z, s: (
-        open_low & is_right(fnp.where(open_low, z, middle))), _DOUBLINGS)
-    right, _ = loop(up, (fnp.where(open_high, most + 1.0, most), one), lambda z, s: (
-        open_high & is_left(fnp.where(open_high, z, middle))), _DOUBLINGS)
+    one = jnp.ones_like(p)
+    left, _ = loop(down, (jnp.where(open_low, least - 1.0, least), one), lambda z, s: (
+        open_low & is_right(jnp.where(open_low, z, middle))), _DOUBLINGS)
+    right, _ = loop(up, (jnp.where(open_high, most + 1.0, most), one), lambda z, s: (
+        open_high & is_left(jnp.where(open_high, z, middle))), _DOUBLINGS)
     return left, right
 
 
 def whole_quantile(reached: Callable[[Array], Array], low: Array, high: Array, inside: Array
                    ) -> Array:
     """The least whole number in [low, high] that is reached: by doubling, then by halving."""
-    base = fnp.where(low > -math.inf, low, 0.0)
+    base = jnp.where(low > -math.inf, low, 0.0)
 
     def widen(k: Any, top: Array, step: Array) -> tuple[Array, Array]:
-        return fnp.minimum(top + step, high), 2.0 * step
+        return jnp.minimum(top + step, high), 2.0 * step
 
     def sink(k: Any, bottom: Array, step: Array) -> tuple[Array, Array]:
-        return fnp.maximum(bottom - step, low), 2.0 * step
+        return jnp.maximum(bottom - step, low), 2.0 * step
 
-    one = fnp.ones_like(low)
+    one = jnp.ones_like(low)
     top, _ = loop(widen, (base, one), lambda top, step: inside & (top < high) & ~reached(top), 60)
     bottom, _ = loop(sink, (base - 1.0, one), lambda bottom, step: (
         inside & (bottom >= low) & reached(bottom)), 60)
@@ -113,6 +113,6 @@ def whole_quantile(reached: Callable[[Array], Array], low: Array, high: Array, i
     def halve(k: Any, bottom: Array, top: Array) -> tuple[Array, Array]:
         middle = lax.floor(0.5 * (bottom + top))
         there = reached(middle)
-        return fnp.where(there, bottom, middle), fnp.where(there, middle, top)
+        return jnp.where(there, bottom, middle), jnp.where(there, middle, top)
 
     return loop(halve, (bottom, top), lambda bottom, top: inside & (top - bottom > 1.0), 60)[1]

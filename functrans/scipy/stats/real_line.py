@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI
 from functrans.scipy.stats.base import Continuous
@@ -79,18 +79,18 @@ class Cauchy(Continuous):
 
     def below(self, z: Array) -> Array:
         # far below 0 the angle of 1 / z, where that of z and a quarter turn cancel
-        return lax.atan2(fnp.ones_like(z), -z) / math.pi
+        return lax.atan2(jnp.ones_like(z), -z) / math.pi
 
     def above(self, z: Array) -> Array:
         return self.below(-z)
 
     def quantile(self, q: Array) -> Array:
         low, high = q < 0.25, q > 0.75
-        middle = lax.tan(math.pi * (fnp.where(low | high, 0.5, q) - 0.5))
+        middle = lax.tan(math.pi * (jnp.where(low | high, 0.5, q) - 0.5))
         # around the ends the tangent is one over that of the distance to the end
-        first = -1.0 / lax.tan(math.pi * fnp.where(low, q, 0.25))
-        last = 1.0 / lax.tan(math.pi * (1.0 - fnp.where(high, q, 0.75)))
-        return fnp.where(low, first, fnp.where(high, last, middle))
+        first = -1.0 / lax.tan(math.pi * jnp.where(low, q, 0.25))
+        last = 1.0 / lax.tan(math.pi * (1.0 - jnp.where(high, q, 0.75)))
+        return jnp.where(low, first, jnp.where(high, last, middle))
 
     def upper_quantile(self, q: Array) -> Array:
         return -self.quantile(q)
@@ -112,22 +112,22 @@ class Laplace(Continuous):
 
     def below(self, z: Array) -> Array:
         tail = 0.5 * lax.exp(-lax.abs(z))
-        return fnp.where(z > 0, 1.0 - tail, tail)
+        return jnp.where(z > 0, 1.0 - tail, tail)
 
     def above(self, z: Array) -> Array:
         return self.below(-z)
 
     def log_below(self, z: Array) -> Array:
-        low = fnp.minimum(z, 0.0) - math.log(2.0)
-        return fnp.where(z > 0, lax.log1p(-0.5 * lax.exp(-lax.abs(z))), low)
+        low = jnp.minimum(z, 0.0) - math.log(2.0)
+        return jnp.where(z > 0, lax.log1p(-0.5 * lax.exp(-lax.abs(z))), low)
 
     def log_above(self, z: Array) -> Array:
         return self.log_below(-z)
 
     def quantile(self, q: Array) -> Array:
         low = q < 0.5
-        return fnp.where(low, lax.log(2.0 * fnp.where(low, q, 0.5)),
-                         -lax.log(2.0 * (1.0 - fnp.where(low, 0.5, q))))
+        return jnp.where(low, lax.log(2.0 * jnp.where(low, q, 0.5)),
+                         -lax.log(2.0 * (1.0 - jnp.where(low, 0.5, q))))
 
     def upper_quantile(self, q: Array) -> Array:
         return -self.quantile(q)
@@ -284,8 +284,8 @@ class HypSecant(Continuous):
     def quantile(self, q: Array) -> Array:
         # log of a tangent, by that of the smaller angle
         low = q < 0.5
-        near = lax.log(lax.tan(0.5 * math.pi * fnp.where(low, q, 1.0 - q)))
-        return fnp.where(low, near, -near)
+        near = lax.log(lax.tan(0.5 * math.pi * jnp.where(low, q, 1.0 - q)))
+        return jnp.where(low, near, -near)
 
     def upper_quantile(self, q: Array) -> Array:
         return -self.quantile(q)
@@ -311,7 +311,7 @@ class T(Continuous):
     shapes = positive = ("df",)
 
     def log_density(self, z: Array, df: Array) -> Array:
-        half = fnp.full_like(df, 0.5)
+        half = jnp.full_like(df, 0.5)
         return -special.betaln(0.5 * df, half) - 0.5 * lax.log(df) \
             - 0.5 * (df + 1.0) * lax.log1p(z * z / df)
 
@@ -328,12 +328,12 @@ class T(Continuous):
         return -special.stdtrit(df, q)
 
     def expected(self, df: Array) -> Array:
-        return fnp.where(df > 1, 0.0, math.inf)
+        return jnp.where(df > 1, 0.0, math.inf)
 
     def variance(self, df: Array) -> Array:
         some = df > 2
-        value = df / fnp.where(some, df - 2.0, 1.0)
-        return fnp.where(some, value, fnp.where(df > 1, math.inf, math.nan))
+        value = df / jnp.where(some, df - 2.0, 1.0)
+        return jnp.where(some, value, jnp.where(df > 1, math.inf, math.nan))
 
     def draw(self, key: Array, like: Array, df: Array) -> Array:
         return random.t(key, df, like.shape, like.dtype)
@@ -355,28 +355,28 @@ class GenNorm(Continuous):
     @staticmethod
     def _power(z: Array, beta: Array) -> Array:
         zero = z == 0
-        size = lax.abs(fnp.where(zero, 1.0, z))
-        return fnp.where(zero, 0.0, lax.exp(beta * lax.log(size)))
+        size = lax.abs(jnp.where(zero, 1.0, z))
+        return jnp.where(zero, 0.0, lax.exp(beta * lax.log(size)))
 
     def below(self, z: Array, beta: Array) -> Array:
         tail = 0.5 * special.gammaincc(1.0 / beta, self._power(z, beta))
-        return fnp.where(z > 0, 1.0 - tail, tail)
+        return jnp.where(z > 0, 1.0 - tail, tail)
 
     def above(self, z: Array, beta: Array) -> Array:
         return self.below(-z, beta)
 
     def quantile(self, q: Array, beta: Array) -> Array:
         low = q < 0.5
-        power = special.gammainccinv(1.0 / beta, 2.0 * fnp.where(low, q, 1.0 - q))
+        power = special.gammainccinv(1.0 / beta, 2.0 * jnp.where(low, q, 1.0 - q))
         some = power > 0
-        size = fnp.where(some, lax.exp(lax.log(fnp.where(some, power, 1.0)) / beta), 0.0)
-        return fnp.where(low, -size, size)
+        size = jnp.where(some, lax.exp(lax.log(jnp.where(some, power, 1.0)) / beta), 0.0)
+        return jnp.where(low, -size, size)
 
     def upper_quantile(self, q: Array, beta: Array) -> Array:
         return -self.quantile(q, beta)
 
     def expected(self, beta: Array) -> Array:
-        return fnp.zeros_like(beta)
+        return jnp.zeros_like(beta)
 
     def variance(self, beta: Array) -> Array:
         return lax.exp(lax.lgamma(3.0 / beta) - lax.lgamma(1.0 / beta))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
@@ -27,7 +27,7 @@ def _sample(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     (x,) = promote_dtypes_inexact(f"scipy.stats.{name}", a)
     x = operand(f"scipy.stats.{name}", x)
     if axis is None:
-        return fnp.ravel(x), 0
+        return jnp.ravel(x), 0
     if not -x.ndim <= axis < x.ndim:
         raise ShapeError(f"scipy.stats.{name}: axis {axis} is not one of the {x.ndim} axes.",
                          where=user_source())
@@ -48,7 +48,7 @@ def moment(a: ArrayLike, order: int = 1, axis: int | None = 0) -> Array:
     1.0
     """
     x, axis = _sample("moment", a, axis)
-    return fnp.mean((x - fnp.mean(x, axis, keepdims=True)) ** order, axis)
+    return jnp.mean((x - jnp.mean(x, axis, keepdims=True)) ** order, axis)
 
 
 def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True) -> Array:
@@ -93,7 +93,7 @@ def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "pr
     """
     _propagate("sem", nan_policy)
     x, axis = _sample("sem", a, axis)
-    return fnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(x.shape[axis])
+    return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(x.shape[axis])
 
 
 def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
@@ -104,7 +104,7 @@ def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
     [-1.0, 1.0]
     """
     (x,) = promote_dtypes_inexact("scipy.stats.zscore", a)
-    return (x - fnp.mean(x, axis, keepdims=True)) / fnp.std(x, axis, ddof=ddof, keepdims=True)
+    return (x - jnp.mean(x, axis, keepdims=True)) / jnp.std(x, axis, ddof=ddof, keepdims=True)
 
 
 def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 75)) -> Array:
@@ -115,7 +115,7 @@ def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 7
     2.0
     """
     sample, axis = _sample("iqr", x, axis)
-    return fnp.percentile(sample, rng[1], axis) - fnp.percentile(sample, rng[0], axis)
+    return jnp.percentile(sample, rng[1], axis) - jnp.percentile(sample, rng[0], axis)
 
 
 def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
@@ -126,7 +126,7 @@ def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) 
     2.0
     """
     x, axis = _sample("gmean", a, axis)
-    mean: Any = fnp.average(lax.log(x), axis, weights)
+    mean: Any = jnp.average(lax.log(x), axis, weights)
     return lax.exp(mean)
 
 
@@ -138,8 +138,8 @@ def hmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) 
     1.5
     """
     x, axis = _sample("hmean", a, axis)
-    mean: Any = fnp.average(1.0 / x, axis, weights)
-    return fnp.reciprocal(mean)
+    mean: Any = jnp.average(1.0 / x, axis, weights)
+    return jnp.reciprocal(mean)
 
 
 def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = None, axis: int = 0
@@ -151,13 +151,13 @@ def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = Non
     2.0
     """
     p, axis = _sample("entropy", pk, axis)
-    p = p / fnp.sum(p, axis, keepdims=True)
+    p = p / jnp.sum(p, axis, keepdims=True)
     if qk is None:
         each = special.entr(p)
     else:
         q, _ = _sample("entropy", qk, axis)
-        each = special.rel_entr(p, q / fnp.sum(q, axis, keepdims=True))
-    total = fnp.sum(each, axis)
+        each = special.rel_entr(p, q / jnp.sum(q, axis, keepdims=True))
+    total = jnp.sum(each, axis)
     return total if base is None else total / math.log(base)
 
 
@@ -169,21 +169,21 @@ _METHODS = ("average", "min", "max", "dense", "ordinal")
 def _ranks(x: Array, method: str) -> Array:
     """Ranks from 1 on along the last axis."""
     n = x.shape[-1]
-    order = fnp.argsort(x, -1)
-    place = fnp.argsort(order, -1)
+    order = jnp.argsort(x, -1)
+    place = jnp.argsort(order, -1)
     if method == "ordinal":
         return place + 1
-    ordered = fnp.take_along_axis(x, order, -1)
-    new = fnp.concatenate([fnp.ones_like(ordered[..., :1], dtype=bool),
+    ordered = jnp.take_along_axis(x, order, -1)
+    new = jnp.concatenate([jnp.ones_like(ordered[..., :1], dtype=bool),
                            ordered[..., 1:] != ordered[..., :-1]], -1)
-    group = fnp.cumsum(new.astype(dtypes.default_int()), -1)
+    group = jnp.cumsum(new.astype(dtypes.default_int()), -1)
     if method == "dense":
-        return fnp.take_along_axis(group, place, -1)
-    index = fnp.broadcast_to(fnp.arange(1, n + 1), x.shape)
-    first = lax.cummax(fnp.where(new, index, 0), axis=x.ndim - 1)
-    ends = fnp.concatenate([new[..., 1:], fnp.ones_like(new[..., :1])], -1)
-    last = lax.cummin(fnp.where(ends, index, n), axis=x.ndim - 1, reverse=True)
-    first, last = (fnp.take_along_axis(v, place, -1) for v in (first, last))
+        return jnp.take_along_axis(group, place, -1)
+    index = jnp.broadcast_to(jnp.arange(1, n + 1), x.shape)
+    first = lax.cummax(jnp.where(new, index, 0), axis=x.ndim - 1)
+    ends = jnp.concatenate([new[..., 1:], jnp.ones_like(new[..., :1])], -1)
+    last = lax.cummin(jnp.where(ends, index, n), axis=x.ndim - 1, reverse=True)
+    first, last = (jnp.take_along_axis(v, place, -1) for v in (first, last))
     if method == "min":
         return first
     return last if method == "max" else 0.5 * (first + last)
@@ -205,16 +205,16 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
     if method not in _METHODS:
         raise ArgumentError(f"scipy.stats.rankdata: method={method!r} is not known.",
                             where=user_source(), fix=f"one of {', '.join(_METHODS)}")
-    x = operand("scipy.stats.rankdata", a if axis is not None else fnp.ravel(a))
+    x = operand("scipy.stats.rankdata", a if axis is not None else jnp.ravel(a))
     if not x.size:
-        return fnp.zeros(x.shape, dtypes.default_float())
+        return jnp.zeros(x.shape, dtypes.default_float())
     where = -1 if axis is None else axis
-    moved = fnp.moveaxis(x, where, -1)
+    moved = jnp.moveaxis(x, where, -1)
     ranks = _ranks(moved, method)
     if dtypes.kind(x.dtype) == "f":
-        lost = fnp.any(fnp.isnan(moved), -1, keepdims=True)
-        ranks = fnp.where(lost, math.nan, ranks)
-    return fnp.moveaxis(ranks.astype(dtypes.default_float()), -1, where)
+        lost = jnp.any(jnp.isnan(moved), -1, keepdims=True)
+        ranks = jnp.where(lost, math.nan, ranks)
+    return jnp.moveaxis(ranks.astype(dtypes.default_float()), -1, where)
 
 
 class ModeResult(NamedTuple):
@@ -237,16 +237,16 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     x = operand("scipy.stats.mode", a)
     ndim = x.ndim
     if axis is None:
-        x, axis = fnp.ravel(x), 0
-    ordered = fnp.moveaxis(fnp.sort(x, axis), axis, -1)
+        x, axis = jnp.ravel(x), 0
+    ordered = jnp.moveaxis(jnp.sort(x, axis), axis, -1)
     ranks = _ranks(ordered, "max") - _ranks(ordered, "min") + 1
-    best = fnp.argmax(ranks, -1, keepdims=True)
-    value = fnp.take_along_axis(ordered, best, -1)
-    count = fnp.take_along_axis(ranks, best, -1)
+    best = jnp.argmax(ranks, -1, keepdims=True)
+    value = jnp.take_along_axis(ordered, best, -1)
+    count = jnp.take_along_axis(ranks, best, -1)
     if keepdims and ordered.ndim != ndim:
-        return ModeResult(*(fnp.reshape(v, (1,) * ndim) for v in (value, count)))
+        return ModeResult(*(jnp.reshape(v, (1,) * ndim) for v in (value, count)))
     if keepdims:
-        return ModeResult(fnp.moveaxis(value, -1, axis), fnp.moveaxis(count, -1, axis))
+        return ModeResult(jnp.moveaxis(value, -1, axis), jnp.moveaxis(count, -1, axis))
     return ModeResult(value[..., 0], count[..., 0])
 
 
@@ -270,12 +270,12 @@ def pearsonr(x: ArrayLike, y: ArrayLike, *, axis: int = 0) -> Correlation:
     """
     a, axis = _sample("pearsonr", x, axis)
     b, _ = _sample("pearsonr", y, axis)
-    a, b = (v - fnp.mean(v, axis, keepdims=True) for v in (a, b))
-    r = fnp.sum(a * b, axis) * lax.rsqrt(fnp.sum(a * a, axis) * fnp.sum(b * b, axis))
-    r = fnp.clip(r, -1.0, 1.0)
+    a, b = (v - jnp.mean(v, axis, keepdims=True) for v in (a, b))
+    r = jnp.sum(a * b, axis) * lax.rsqrt(jnp.sum(a * a, axis) * jnp.sum(b * b, axis))
+    r = jnp.clip(r, -1.0, 1.0)
     half = 0.5 * a.shape[axis] - 1.0
     # (r + 1) / 2 is a beta variable of two equal shapes
-    p = 2.0 * special.betainc(fnp.full_like(r, half), fnp.full_like(r, half),
+    p = 2.0 * special.betainc(jnp.full_like(r, half), jnp.full_like(r, half),
                               0.5 * (1.0 - lax.abs(r)))
     return Correlation(r, p)
 
@@ -292,7 +292,7 @@ def spearmanr(a: ArrayLike, b: ArrayLike, axis: int = 0) -> Correlation:
     x = operand("scipy.stats.spearmanr", a)
     df = x.shape[axis] - 2.0
     t = r * lax.sqrt(df / ((1.0 + r) * (1.0 - r)))
-    return Correlation(r, 2.0 * special.stdtr(fnp.full_like(t, df), -lax.abs(t)))
+    return Correlation(r, 2.0 * special.stdtr(jnp.full_like(t, df), -lax.abs(t)))
 
 
 # Density estimates ---------------------------------------------------------------------------
@@ -313,32 +313,32 @@ class gaussian_kde:
     def __init__(self, dataset: ArrayLike, bw_method: Any = None,
                  weights: ArrayLike | None = None) -> None:
         (x,) = promote_dtypes_inexact("scipy.stats.gaussian_kde", dataset)
-        self.dataset = fnp.atleast_2d(operand("scipy.stats.gaussian_kde", x))
+        self.dataset = jnp.atleast_2d(operand("scipy.stats.gaussian_kde", x))
         if self.dataset.shape[-1] < 2:
             raise ShapeError("gaussian_kde: the data set has fewer than 2 points.",
                              where=user_source())
         self.d, self.n = self.dataset.shape
         if weights is None:
-            self.weights = fnp.full((self.n,), 1.0 / self.n, self.dataset.dtype)
+            self.weights = jnp.full((self.n,), 1.0 / self.n, self.dataset.dtype)
         else:
-            w = fnp.asarray(weights, self.dataset.dtype)
+            w = jnp.asarray(weights, self.dataset.dtype)
             if w.shape != (self.n,):
                 raise ShapeError(f"gaussian_kde: weights of shape {w.shape} for {self.n} points.",
                                  where=user_source())
-            self.weights = w / fnp.sum(w)
-        self.neff = 1.0 / fnp.sum(self.weights**2)
+            self.weights = w / jnp.sum(w)
+        self.neff = 1.0 / jnp.sum(self.weights**2)
         self.factor = self._factor(bw_method)
         mean = self.dataset @ self.weights
         off = self.dataset - mean[:, None]
-        data = (off * self.weights) @ off.T / (1.0 - fnp.sum(self.weights**2))
+        data = (off * self.weights) @ off.T / (1.0 - jnp.sum(self.weights**2))
         self.covariance = data * self.factor**2
         self._root = cholesky(self.covariance)
 
     def _factor(self, method: Any) -> Any:
         if method is None or method == "scott":
-            return fnp.power(self.neff, -1.0 / (self.d + 4))
+            return jnp.power(self.neff, -1.0 / (self.d + 4))
         if method == "silverman":
-            return fnp.power(self.neff * (self.d + 2.0) / 4.0, -1.0 / (self.d + 4))
+            return jnp.power(self.neff * (self.d + 2.0) / 4.0, -1.0 / (self.d + 4))
         if isinstance(method, str):
             raise ArgumentError(f"gaussian_kde: bw_method={method!r} is not known.",
                                 where=user_source(), fix='"scott" or "silverman"')
@@ -348,7 +348,7 @@ class gaussian_kde:
     def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the estimate at points of shape (d, m), or (m,) for numbers."""
         (points,) = promote_dtypes_inexact("gaussian_kde.logpdf", x)
-        points = fnp.atleast_2d(operand("gaussian_kde.logpdf", points)).astype(self.dataset.dtype)
+        points = jnp.atleast_2d(operand("gaussian_kde.logpdf", points)).astype(self.dataset.dtype)
         if points.shape[0] != self.d:
             if (points.shape[0], self.d) != (1, points.shape[1]):
                 raise ShapeError(f"gaussian_kde.logpdf: points of shape {points.shape} in "
@@ -356,8 +356,8 @@ class gaussian_kde:
             points = points.T
         white = solve_triangular(self._root, points, lower=True)
         data = solve_triangular(self._root, self.dataset, lower=True)
-        distance = fnp.sum((white[:, :, None] - data[:, None, :]) ** 2, 0)
-        log_root = fnp.sum(lax.log(fnp.diagonal(self._root))) + 0.5 * self.d * math.log(2 * math.pi)
+        distance = jnp.sum((white[:, :, None] - data[:, None, :]) ** 2, 0)
+        log_root = jnp.sum(lax.log(jnp.diagonal(self._root))) + 0.5 * self.d * math.log(2 * math.pi)
         total: Array = logsumexp(-0.5 * distance, axis=1, b=self.weights)
         return total - log_root
 
@@ -370,8 +370,8 @@ class gaussian_kde:
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The probability of numbers between two."""
         spread = self._root[0, 0]
-        ends = [special.ndtr((fnp.asarray(v) - self.dataset[0]) / spread) for v in (low, high)]
-        return fnp.sum(self.weights * (ends[1] - ends[0]))
+        ends = [special.ndtr((jnp.asarray(v) - self.dataset[0]) / spread) for v in (low, high)]
+        return jnp.sum(self.weights * (ends[1] - ends[0]))
 
     def resample(self, key: Array, shape: Any = ()) -> Array:
         """Random points of shape (d, *shape) from a key."""
@@ -379,7 +379,7 @@ class gaussian_kde:
         one, two = random.split(key)
         picks = random.categorical(one, lax.log(self.weights), shape=shape)
         noise = random.normal(two, (self.d, *shape), self.dataset.dtype)
-        return self.dataset[:, picks] + fnp.tensordot(self._root, noise, 1)
+        return self.dataset[:, picks] + jnp.tensordot(self._root, noise, 1)
 
 
 publish(globals(), __all__)

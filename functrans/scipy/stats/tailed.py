@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans import lax, random
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.nn.functions import log1mexp
 from functrans.scipy import special
 from functrans.scipy.special.elementary import log1p_over
@@ -120,7 +120,7 @@ class WeibullMin(Tailed):
     @staticmethod
     def _power(z: Array, c: Array) -> Array:
         some = z > 0
-        return fnp.where(some, lax.exp(c * lax.log(fnp.where(some, z, 1.0))), 0.0)
+        return jnp.where(some, lax.exp(c * lax.log(jnp.where(some, z, 1.0))), 0.0)
 
     def log_density(self, z: Array, c: Array) -> Array:
         return lax.log(c) + special.xlogy(c - 1.0, z) - self._power(z, c)
@@ -162,11 +162,11 @@ class Pareto(Tailed):
         return lax.exp(-log / b)
 
     def expected(self, b: Array) -> Array:
-        return fnp.where(b > 1, b / fnp.where(b > 1, b - 1.0, 1.0), math.inf)
+        return jnp.where(b > 1, b / jnp.where(b > 1, b - 1.0, 1.0), math.inf)
 
     def variance(self, b: Array) -> Array:
-        c = fnp.where(b > 2, b, 3.0)
-        return fnp.where(b > 2, c / ((c - 1.0) ** 2 * (c - 2.0)), math.inf)
+        c = jnp.where(b > 2, b, 3.0)
+        return jnp.where(b > 2, c / ((c - 1.0) ** 2 * (c - 2.0)), math.inf)
 
     def information(self, b: Array) -> Array:
         return 1.0 + 1.0 / b - lax.log(b)
@@ -206,7 +206,7 @@ class GenPareto(Tailed):
     shapes = ("c",)
 
     def support(self, c: Array) -> tuple[float, Array]:
-        return 0.0, fnp.where(c < 0, -1.0 / fnp.where(c < 0, c, -1.0), math.inf)
+        return 0.0, jnp.where(c < 0, -1.0 / jnp.where(c < 0, c, -1.0), math.inf)
 
     def log_density(self, z: Array, c: Array) -> Array:
         return -lax.log1p(c * z) + self.log_above(z, c)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 
 
@@ -16,32 +16,32 @@ def array(*shape: int | ft.Dim, dtype: str = "float32") -> ft.ShapeDtypeStruct:
 
 def mlp_loss(params: Any, x: Any, y: Any) -> Any:
     (w1, b1), (w2, b2) = params
-    hidden = fnp.tanh(x @ w1 + b1)
-    return fnp.mean((hidden @ w2 + b2 - y) ** 2)
+    hidden = jnp.tanh(x @ w1 + b1)
+    return jnp.mean((hidden @ w2 + b2 - y) ** 2)
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:
-    scores = fnp.einsum("hqd,hkd->hqk", q, k) / 8
-    return fnp.einsum("hqk,hkd->hqd", ft.nn.softmax(scores, axis=-1), v)
+    scores = jnp.einsum("hqd,hkd->hqk", q, k) / 8
+    return jnp.einsum("hqk,hkd->hqd", ft.nn.softmax(scores, axis=-1), v)
 
 
 def attention_loss(q: Any, k: Any, v: Any) -> Any:
-    return fnp.sum(fnp.sin(attention(q, k, v)))
+    return jnp.sum(jnp.sin(attention(q, k, v)))
 
 
 def layer_norm_loss(x: Any, gain: Any, bias: Any) -> Any:
-    centred = x - fnp.mean(x, 1, keepdims=True)
-    scale = lax.rsqrt(fnp.mean(centred * centred, 1, keepdims=True) + 1e-5)
-    return fnp.sum(fnp.tanh(centred * scale * gain + bias))
+    centred = x - jnp.mean(x, 1, keepdims=True)
+    scale = lax.rsqrt(jnp.mean(centred * centred, 1, keepdims=True) + 1e-5)
+    return jnp.sum(jnp.tanh(centred * scale * gain + bias))
 
 
 def rnn_loss(w: Any, u: Any, xs: Any) -> Any:
     def cell(h: Any, x: Any) -> Any:
-        h = fnp.tanh(h @ w + x @ u)
+        h = jnp.tanh(h @ w + x @ u)
         return h, None
 
-    h, _ = lax.scan(cell, fnp.zeros((xs.shape[1], w.shape[0]), "float32"), xs)
-    return fnp.sum(h * h)
+    h, _ = lax.scan(cell, jnp.zeros((xs.shape[1], w.shape[0]), "float32"), xs)
+    return jnp.sum(h * h)
 
 
 def power_iteration(a: Any, x: Any) -> Any:
@@ -52,74 +52,74 @@ def power_iteration(a: Any, x: Any) -> Any:
     def step(state: Any) -> Any:
         x, _, steps = state
         y = a @ x
-        y = y / fnp.sqrt(fnp.sum(y * y))
-        return y, fnp.max(fnp.abs(y - x)), steps + 1
+        y = y / jnp.sqrt(jnp.sum(y * y))
+        return y, jnp.max(jnp.abs(y - x)), steps + 1
 
-    return lax.while_loop(goes_on, step, (x, fnp.float32(fnp.inf), 0))
+    return lax.while_loop(goes_on, step, (x, jnp.float32(jnp.inf), 0))
 
 
 def branches(flags: Any, x: Any) -> Any:
     def one(flag: Any, x: Any) -> Any:
-        return lax.cond(flag, lambda x: fnp.sum(fnp.exp(x)) * x, lambda x: x[::-1] + 1, x)
+        return lax.cond(flag, lambda x: jnp.sum(jnp.exp(x)) * x, lambda x: x[::-1] + 1, x)
 
     return ft.vmap(one)(flags, x)
 
 
 def convolution_loss(x: Any, w: Any) -> Any:
     y = lax.conv_general_dilated(x, w, (1, 1), "SAME")
-    return fnp.sum(fnp.maximum(y, 0) ** 2)
+    return jnp.sum(jnp.maximum(y, 0) ** 2)
 
 
 def order(x: Any) -> Any:
     values, places = lax.top_k(x, 4)
-    return fnp.sort(x, axis=-1), fnp.argsort(x, axis=-1), values, places
+    return jnp.sort(x, axis=-1), jnp.argsort(x, axis=-1), values, places
 
 
 def running_sums(x: Any) -> Any:
-    return fnp.cumsum(x, axis=0), fnp.cumsum(fnp.exp(x), axis=1)
+    return jnp.cumsum(x, axis=0), jnp.cumsum(jnp.exp(x), axis=1)
 
 
 def low_pass(x: Any) -> Any:
-    spectrum = fnp.fft.fft(x) * fnp.exp(-1j * fnp.arange(x.shape[-1]))
-    return fnp.abs(spectrum), fnp.real(fnp.fft.ifft(spectrum * fnp.conj(spectrum)))
+    spectrum = jnp.fft.fft(x) * jnp.exp(-1j * jnp.arange(x.shape[-1]))
+    return jnp.abs(spectrum), jnp.real(jnp.fft.ifft(spectrum * jnp.conj(spectrum)))
 
 
 def clipped_gradient(w: Any, x: Any, y: Any) -> Any:
     def loss(w: Any, x: Any, y: Any) -> Any:
-        return fnp.sum((fnp.tanh(x @ w) - y) ** 2)
+        return jnp.sum((jnp.tanh(x @ w) - y) ** 2)
 
     gradients = ft.vmap(ft.grad(loss), (None, 0, 0))(w, x, y)
-    norms = fnp.sqrt(fnp.sum(gradients * gradients, (1, 2)))
-    scale = fnp.minimum(1, 1 / norms)
-    return fnp.sum(gradients * scale[:, None, None], 0)
+    norms = jnp.sqrt(jnp.sum(gradients * gradients, (1, 2)))
+    scale = jnp.minimum(1, 1 / norms)
+    return jnp.sum(gradients * scale[:, None, None], 0)
 
 
 def update_rows(table: Any, rows: Any, step: Any) -> Any:
-    return table.at[rows].add(fnp.tanh(step)), table.at[0].set(0.0)
+    return table.at[rows].add(jnp.tanh(step)), table.at[0].set(0.0)
 
 
 def update_temporary(x: Any, rows: Any, step: Any) -> Any:
-    changed = fnp.tanh(x).at[rows].add(step)
+    changed = jnp.tanh(x).at[rows].add(step)
     return changed.at[3].multiply(2.0) @ x.T
 
 
 def update_in_loop(table: Any, x: Any) -> Any:
-    return lax.fori_loop(0, 40, lambda i, t: t.at[i].set(fnp.sin(t[i] + x)), table)
+    return lax.fori_loop(0, 40, lambda i, t: t.at[i].set(jnp.sin(t[i] + x)), table)
 
 
 def two_layers(x: Any, w1: Any, w2: Any) -> Any:
-    return fnp.tanh(x @ w1) @ w2
+    return jnp.tanh(x @ w1) @ w2
 
 
 def sgd(w: Any, momentum: Any, x: Any) -> Any:
-    gradient = ft.grad(lambda w: fnp.sum(fnp.tanh(x @ w) ** 2))(w)
+    gradient = ft.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w)
     momentum = 0.9 * momentum + gradient
     return w - 0.1 * momentum, momentum
 
 
 def classify(w1: Any, w2: Any, x: Any) -> Any:
-    hidden = fnp.tanh(x @ w1)
-    return ft.nn.softmax(hidden @ w2, axis=-1), fnp.mean(hidden, 0)
+    hidden = jnp.tanh(x @ w1)
+    return ft.nn.softmax(hidden @ w2, axis=-1), jnp.mean(hidden, 0)
 
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
@@ -33,7 +33,7 @@ def _unit(M: int) -> np.ndarray[Any, Any]:
 
 
 def _module(*parameters: Any) -> Any:
-    return fnp if any(isinstance(p, ARRAYS) for p in parameters) else np
+    return jnp if any(isinstance(p, ARRAYS) for p in parameters) else np
 
 
 def _cosines(M: int, coefficients: Any) -> Values:
@@ -113,7 +113,7 @@ def _exponential(M: int, center: Any, tau: Any) -> Values:
 def _kaiser(M: int, beta: Any) -> Values:
     xp = _module(beta)
     return xp.i0(beta * np.sqrt(np.maximum(1 - _unit(M) ** 2, 0))) / xp.i0(
-        beta if xp is fnp else float(beta))
+        beta if xp is jnp else float(beta))
 
 
 def _kaiser_bessel_derived(M: int, beta: Any) -> Values:

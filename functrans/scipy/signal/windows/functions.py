@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -19,7 +19,7 @@ from functrans.typing import Array, ArrayLike
 
 
 def _made(name: str, M: int, sym: bool, *parameters: Any) -> Array:
-    return fnp.asarray(values_of(name, M, sym, parameters)).astype(default_float())
+    return jnp.asarray(values_of(name, M, sym, parameters)).astype(default_float())
 
 
 def barthann(M: int, sym: bool = True) -> Array:

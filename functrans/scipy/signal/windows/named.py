@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans import numpy as fnp
+from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError, ShapeError, shown
 from functrans.core.source import user_source
@@ -46,7 +46,7 @@ def get_window(window: str | tuple[Any, ...] | float, Nx: int, fftbins: bool = T
     >>> get_window("hann", 4).tolist()
     [0.0, 0.5, 1.0, 0.5]
     """
-    return fnp.asarray(window_values(window, Nx, not fftbins)).astype(default_float())
+    return jnp.asarray(window_values(window, Nx, not fftbins)).astype(default_float())
 
 
 def window_values(window: Window, size: int, sym: bool = False) -> Any:
@@ -75,7 +75,7 @@ def segment_window(name: str, window: Window, size: int | None, length: int,
     """A window and its size, which an array says itself and a name gets of `size`."""
     is_sequence = isinstance(window, (list, tuple)) and not isinstance(window[0], str)
     if isinstance(window, (*ARRAYS, np.ndarray)) or is_sequence:
-        values = fnp.asarray(window)
+        values = jnp.asarray(window)
     else:
         points = default if size is None else known_size(f"signal.{name}", "nperseg", size)
         points = min(points, length)
@@ -95,4 +95,4 @@ def segment_window(name: str, window: Window, size: int | None, length: int,
 
 def cast_window(values: Any, like: ArrayLike) -> Array:
     """A window in the real dtype of a signal."""
-    return fnp.asarray(values).astype(fnp.asarray(like).real.dtype)
+    return jnp.asarray(values).astype(jnp.asarray(like).real.dtype)
