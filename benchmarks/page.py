@@ -182,6 +182,40 @@ def special(results: Mapping[str, Any]) -> Iterator[str]:
                     ratio(row["functrans"], row["jax"]), f"{row['difference']:.1e}")
 
 
+def devices(results: Mapping[str, Any]) -> Iterator[str]:
+    """Milliseconds of steps and microseconds of sums over two GPUs, of each library."""
+    found = results["figures"]
+    yield from header("", *[NAMES.get(library, library) for library in found])
+    units = {"efficiency": "", "MB row": " us, calls in a row", "MB alone": " us, each waited for"}
+    for row in found[SUBJECT]:
+        unit = next((text for key, text in units.items() if key in row), " ms a step")
+        title = row.replace(" row", "").replace(" alone", "") + unit
+        yield cells(title, *[f"{found[library][row]:.3g}" if row in found[library] else ""
+                             for library in found])
+
+
+def processes(results: Mapping[str, Any]) -> Iterator[str]:
+    """Microseconds of collectives of processes, and of the same calls of mpi4py."""
+    ways = ("mpi4py", "from Python", "in a program")
+    yield from header("collective", *ways, "worst, by mpi4py")
+    for title, times in results["microseconds"].items():
+        yield cells(title, *[f"{times[way]:.3g} us" if way in times else "" for way in ways],
+                    f"**{times['worst']:.2f}**" if times["worst"] > 1.05
+                    else f"{times['worst']:.2f}")
+
+
+def first_calls(results: Mapping[str, Any]) -> Iterator[str]:
+    """Seconds of first calls: with quick builds, without, and of JAX; and those of the compiler."""
+    yield from header("program", "functrans", "of which gcc", "without quick builds", "JAX",
+                      "by JAX")
+    for row in results["rows"]:
+        if not {SUBJECT, "full", "jax"} <= row.keys():
+            continue
+        own, full, jax = (row[key]["wall"] for key in (SUBJECT, "full", "jax"))
+        yield cells(row["title"], f"{own:.2f} s", f"{row[SUBJECT]['compiler']:.2f} s",
+                    f"{full:.2f} s", f"{jax:.2f} s", ratio(own, jax))
+
+
 SECTIONS = (
     Section("per-sample-amd-epyc", "Reductions of per-sample gradients, CPU",
             "`benchmarks/per_sample.py`. `batch gradient` is the plain gradient of the mean loss, "
@@ -225,6 +259,16 @@ SECTIONS = (
     Section("scaling-intel-xeon", "On 1 to 16 threads",
             "`benchmarks/scaling.py`: how many times as fast as on one thread; **bold** is slower.",
             scaling),
+    Section("first-calls-intel-xeon", "First calls of programs over lanes, sixteen cores",
+            "`benchmarks/first_calls.py --full`: a quick build runs first, and the full one is "
+            "made in the background. One round.", first_calls),
+    Section("devices-h100", "Two H100, NVLink",
+            "`benchmarks/devices.py`: a transformer of 12 layers, and sums of all GPUs' arrays "
+            "from a jitted call. Efficiency is the time on one GPU by that on two.", devices),
+    Section("devices_mpi_2", "Two processes on two cores", "`benchmarks/devices_mpi.py`.",
+            processes),
+    Section("devices_mpi_4", "Four processes on two cores", "`benchmarks/devices_mpi.py`.",
+            processes),
     Section("sparse-amd-epyc", "Sparse arrays, one thread", "`benchmarks/sparse.py`.", micro),
     Section("sparse-h100", "Sparse arrays, one H100", "`benchmarks/sparse.py --gpu`.", micro),
     Section("special_functions-amd-epyc", "Special functions, 2^18 numbers",

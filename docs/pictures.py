@@ -27,6 +27,7 @@ STATIC = HERE / "static"
 THUMBNAILS = {
     "01_transforms": 21, "02_per_sample_gradients": 14, "03_gpu": 18, "04_from_jaxpr_to_kernel": 11,
     "05_shapes_and_cost": 19, "06_numpy_code_unchanged": 7, "07_research_recipes": 17,
+    "08_many_devices": 3, "09_your_jax_code": 17,
 }
 WIDTH, HEIGHT = 400, 132
 SCHEMES = {"light": 1, "dark": 0}  # as Chromium numbers them
@@ -44,7 +45,7 @@ def norms(w, xs, ys):
 
 def thumbnail(notebook: str, cell: int) -> Image.Image:
     """A stored picture on white, as large as the others."""
-    stored = json.loads((HERE / "notebooks" / f"{notebook}.ipynb").read_text())
+    stored = json.loads((HERE.parent / "notebooks" / f"{notebook}.ipynb").read_text())
     outputs = stored["cells"][cell]["outputs"]
     (png,) = [out["data"]["image/png"] for out in outputs if "image/png" in out.get("data", {})]
     picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")

@@ -156,24 +156,53 @@ def transfer_guard(new_val: str) -> Scope:
 
 
 def transfer_guard_host_to_device(new_val: str) -> Scope:
-    """`transfer_guard`: a step on the host copies both ways."""
+    """`transfer_guard`: a step on the host copies both ways.
+
+    >>> import functrans as ft
+    >>> with ft.transfer_guard_host_to_device("log"):
+    ...     ft.config.current().host_steps
+    'warn'
+    """
     return transfer_guard(new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> Scope:
-    """`transfer_guard`: a step on the host copies both ways."""
+    """`transfer_guard`: a step on the host copies both ways.
+
+    >>> import functrans as ft
+    >>> with ft.transfer_guard_device_to_host("log"):
+    ...     ft.config.current().host_steps
+    'warn'
+    """
     return transfer_guard(new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> Scope:
-    """Context manager that changes nothing: arrays move between devices where a program says so."""
+    """Context manager that changes nothing: arrays move between devices where a program says so.
+
+    >>> import functrans as ft
+    >>> with ft.transfer_guard_device_to_device("disallow"):
+    ...     ft.device_put(ft.numpy.ones(2), ft.devices("cpu")[0]).tolist()
+    [1.0, 1.0]
+    """
     _chosen("transfer_guard_device_to_device", new_val, tuple(_GUARDS))
     return nullcontext()
 
 
 # one position ----------------------------------------------------------------------------------
 
-def _always(name: str, value: Any, why: str) -> Callable[..., Scope]:
+def _with_example(text: str, name: str, expression: str, result: str) -> str:
+    """The documentation of a switch, with what an expression gives within it."""
+    return f"""{text}
+
+    >>> import functrans as ft
+    >>> with ft.{name}():
+    ...     {expression}
+    {result}
+    """
+
+
+def _always(name: str, value: Any, why: str, expression: str, result: str) -> Callable[..., Scope]:
     """A switch that has one position here; the other one is refused."""
     def switch(new_val: bool = value) -> Scope:
         if new_val != value:
@@ -182,39 +211,53 @@ def _always(name: str, value: Any, why: str) -> Callable[..., Scope]:
         return nullcontext()
 
     switch.__name__ = switch.__qualname__ = name
-    switch.__doc__ = f"Context manager that changes nothing: it is always {value!r}, as {why}"
+    switch.__doc__ = _with_example(
+        f"Context manager that changes nothing: it is always {value!r}, as {why}", name,
+        expression, result)
     return switch
 
 
-def _unneeded(name: str, why: str) -> Callable[..., Scope]:
+def _unneeded(name: str, why: str, expression: str, result: str) -> Callable[..., Scope]:
     """A switch that no result depends on."""
     def switch(new_val: bool = True) -> Scope:
         return nullcontext()
 
     switch.__name__ = switch.__qualname__ = name
-    switch.__doc__ = f"Context manager that changes nothing: {why}"
+    switch.__doc__ = _with_example(f"Context manager that changes nothing: {why}", name,
+                                   expression, result)
     return switch
 
 
 threefry_partitionable = _always(
-    "threefry_partitionable", True, "draws do not depend on how they are divided.")
+    "threefry_partitionable", True, "draws do not depend on how they are divided.",
+    "ft.random.split(ft.random.key(0), 3).shape", "(3,)")
 enable_custom_prng = _always(
-    "enable_custom_prng", True, "keys have a dtype; ft.random.PRNGKey gives words.")
+    "enable_custom_prng", True, "keys have a dtype; ft.random.PRNGKey gives words.",
+    "ft.random.PRNGKey(7).tolist()", "[0, 7]")
 softmax_custom_jvp = _always(
-    "softmax_custom_jvp", True, "the derivative of softmax is in its result.")
+    "softmax_custom_jvp", True, "the derivative of softmax is in its result.",
+    "ft.grad(lambda x: ft.nn.softmax(x)[0])(ft.numpy.zeros(2)).tolist()", "[0.25, -0.25]")
 allow_f16_reductions = _unneeded(
-    "allow_f16_reductions", "sums of halves are added up in float32.")
+    "allow_f16_reductions", "sums of halves are added up in float32.",
+    "float(ft.numpy.ones(5000, 'float16').sum())", "5000.0")
 array_garbage_collection_guard = _unneeded(
-    "array_garbage_collection_guard", "arrays hold no objects, so that no cycle keeps one.")
+    "array_garbage_collection_guard", "arrays hold no objects, so that no cycle keeps one.",
+    "float(ft.numpy.ones(3).sum())", "3.0")
 legacy_prng_key = _unneeded(
-    "legacy_prng_key", "plain words are keys wherever they are used.")
+    "legacy_prng_key", "plain words are keys wherever they are used.",
+    "ft.random.bits(ft.random.PRNGKey(0), (2,)).shape", "(2,)")
 thread_guard = _unneeded(
-    "thread_guard", "arrays and programs may be used by all threads.")
+    "thread_guard", "arrays and programs may be used by all threads.",
+    "float(ft.numpy.arange(3.0).max())", "2.0")
 auto_pcast = _unneeded(
-    "auto_pcast", "values are made varying where they meet others that are.")
+    "auto_pcast", "values are made varying where they meet others that are.",
+    "ft.vmap(lambda x: ft.lax.psum(x, 'i'), axis_name='i')(ft.numpy.arange(3)).tolist()",
+    "[3, 3, 3]")
 remove_size_one_mesh_axis_from_type = _unneeded(
-    "remove_size_one_mesh_axis_from_type", "shardings are no part of types.")
+    "remove_size_one_mesh_axis_from_type", "shardings are no part of types.",
+    "ft.typeof(ft.numpy.ones(3))", "ShapedArray(f32[3])")
 jax2tf_associative_scan_reductions = _unneeded(
-    "jax2tf_associative_scan_reductions", "nothing is converted to TensorFlow.")
+    "jax2tf_associative_scan_reductions", "nothing is converted to TensorFlow.",
+    "ft.lax.associative_scan(ft.numpy.add, ft.numpy.arange(4)).tolist()", "[0, 1, 3, 6]")
 
 publish(globals(), __all__)

@@ -9,22 +9,23 @@ __all__ = ["SPECIAL", "alternative"]
 
 # ufuncs of scipy.special that functrans.scipy.special has
 SPECIAL: Final = frozenset({
-    "agm", "airy", "airye", "bdtr", "bdtrc", "bdtri", "beta", "betainc", "betaincc",
-    "betainccinv", "betaincinv",
-    "betaln", "binom", "boxcox", "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg",
-    "cosm1", "cotdg", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipk", "ellipkinc",
-    "ellipj", "ellipkm1", "elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf",
-    "erfc",
-    "erfcinv", "erfcx", "erfi", "erfinv", "eval_chebyt", "eval_chebyu", "eval_gegenbauer",
+    "agm", "airy", "airye", "bdtr", "bdtrc", "bdtri", "bei", "beip", "ber", "berp", "beta",
+    "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom", "boxcox", "boxcox1p",
+    "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg", "cosm1", "cotdg", "dawsn", "digamma",
+    "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd",
+    "elliprf", "elliprg", "elliprj", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi",
+    "erfinv", "eval_chebyc", "eval_chebys", "eval_chebyt", "eval_chebyu", "eval_gegenbauer",
     "eval_genlaguerre", "eval_hermite", "eval_hermitenorm", "eval_jacobi", "eval_laguerre",
-    "eval_legendre", "exp1", "exp10", "exp2", "expi", "expit", "expm1", "expn", "exprel", "fdtr",
-    "fdtrc", "fdtri", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv",
-    "gammaln", "gammasgn", "gdtr", "gdtrc", "gdtrix", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0",
-    "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "iv", "ive", "j0", "j1", "jn", "jv", "k0",
-    "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "log1p", "log_expit", "log_ndtr", "loggamma",
-    "logit", "lpmv", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri", "ndtri_exp", "owens_t", "pdtr",
-    "pdtrc", "pdtri", "poch", "powm1", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma",
-    "shichi", "sici", "sindg", "spence", "stdtr", "stdtrit", "tandg", "voigt_profile", "wofz",
+    "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_jacobi", "eval_sh_legendre",
+    "exp1", "exp10", "exp2", "expi", "expit", "expm1", "expn", "exprel", "fdtr", "fdtrc",
+    "fdtri", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv",
+    "gammaln", "gammasgn", "gdtr", "gdtrc", "gdtrix", "huber", "hyp0f1", "hyp1f1", "hyp2f1",
+    "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "iv", "ive", "j0", "j1", "jn", "jv",
+    "k0", "k0e", "k1", "k1e", "kei", "keip", "kelvin", "ker", "kerp", "kl_div", "kn", "kv",
+    "kve", "log1p", "log_expit", "log_ndtr", "loggamma", "logit", "lpmv", "modstruve", "nbdtr",
+    "nbdtrc", "nbdtri", "ndtr", "ndtri", "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri",
+    "poch", "powm1", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "shichi", "sici",
+    "sindg", "spence", "stdtr", "stdtrit", "struve", "tandg", "voigt_profile", "wofz",
     "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn"})
 
 _AT: Final = "x = x.at[index].{}(y) on functrans arrays (functrans.numpy.asarray(x) makes one)"

@@ -248,6 +248,12 @@ def load_parts(folder: str | Path, like: Any) -> Any:
     were saved: another mesh, another number of processes. Each process reads what it needs. Raises
     ArgumentError where a process did not write its file, or files are of several runs, and
     TreeMismatchError for other names, shapes and dtypes.
+
+    >>> import tempfile
+    >>> folder, params = tempfile.mkdtemp(), {"w": ft.numpy.arange(4.0)}
+    >>> _ = ft.weights.save_parts(folder, params)
+    >>> ft.weights.load_parts(folder, params)["w"].tolist()
+    [0.0, 1.0, 2.0, 3.0]
     """
     folder = Path(folder)
     files = sorted(folder.glob("parts-*-of-*.safetensors"))

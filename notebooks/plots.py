@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 BLUE, ORANGE, GREEN, GREY, PINK = "#0072B2", "#D55E00", "#009E73", "#777777", "#CC79A7"
@@ -495,3 +497,57 @@ def swings(times: ArrayLike, filmed: ArrayLike, fitted: ArrayLike, lengths: Arra
     numbers = np.arange(len(np.asarray(lengths)))
     right.barh(numbers, lengths, color=[ORANGE if k == special else GREY for k in numbers])
     right.set(title="norms of their gradients", ylabel="swing", yticks=numbers)
+
+
+# 08: many devices
+
+OF_DEVICES = (BLUE, "#E69F00", GREEN, PINK)
+
+
+def layouts(pieces: Mapping[str, Mapping[int, tuple[slice, ...]]], side: int) -> None:
+    """Square arrays in the colours of the devices that have each element, striped where several."""
+    _, axes = plt.subplots(1, len(pieces), figsize=(12, 2.6))
+    for axis, (title, devices) in zip(axes, pieces.items(), strict=True):
+        where: dict[tuple[int, int], list[int]] = {}
+        for device, (rows, columns) in devices.items():
+            for i in range(*rows.indices(side)):
+                for j in range(*columns.indices(side)):
+                    where.setdefault((i, j), []).append(device)
+        for (i, j), ids in where.items():
+            for k, device in enumerate(ids):
+                place = (j + k / len(ids), i)
+                axis.add_patch(Rectangle(place, 1 / len(ids), 1, color=OF_DEVICES[device]))
+            axis.add_patch(Rectangle((j, i), 1, 1, fill=False, edgecolor="white"))
+        axis.set(xlim=(0, side), ylim=(side, 0), aspect="equal", xticks=[], yticks=[], title=title)
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in OF_DEVICES]
+    axes[0].figure.legend(handles, [f"device {k}" for k in range(4)], ncols=4,
+                          loc="outside lower center")
+
+
+def on_devices(one: Sequence[float], four: Sequence[float],
+               parts: Sequence[NDArray[Any]]) -> None:
+    """Losses on one device and on four, and values of samples in the colours of devices."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 2.8))
+    left.plot(one, color=GREY, linewidth=5, alpha=0.4, label="one device")
+    left.plot(four, color=BLUE, label="four devices")
+    left.set(title="The same losses", xlabel="step", ylabel="loss")
+    left.legend()
+    for k, part in enumerate(parts):
+        right.bar(np.arange(len(part)) + len(part) * k, part, width=1, color=OF_DEVICES[k])
+    right.set(title="Norms of gradients, in the colours of devices", xlabel="sample")
+
+
+def timeline(events: Sequence[tuple[int, str, float]]) -> None:
+    """What each device does and when: notes of (device, what begins, seconds)."""
+    _, axis = plt.subplots(figsize=(10, 2.4))
+    first = min(seconds for _, _, seconds in events)
+    devices = sorted({device for device, _, _ in events})
+    for device in devices:
+        notes = sorted((seconds, what) for d, what, seconds in events if d == device)
+        for (begin, what), (end, _) in pairwise(notes):
+            axis.barh(device, (end - begin) * 1e3, left=(begin - first) * 1e3, height=0.7,
+                      edgecolor="white", color=BLUE if what == "compute" else "#DDDDDD")
+    axis.set_yticks(devices, [f"device {device}" for device in devices])
+    axis.invert_yaxis()
+    axis.set(title="Four rounds: blue computes, grey is in a collective or waits for it",
+             xlabel="ms")

@@ -179,6 +179,7 @@ def everything():
                 if value.__name__.startswith("functrans") and not value.__name__.startswith(INNER):
                     todo.append(value.__name__)
             elif callable(value) and not isinstance(value, type) and not name.startswith("_") \
+                    and not inspect.isbuiltin(value) \
                     and (getattr(inspect.unwrap(value), "__module__", "") or "").startswith(
                         "functrans"):
                 seen[full] = value

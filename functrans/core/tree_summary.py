@@ -44,12 +44,12 @@ class Leaf:
 
 
 @dataclass(eq=False)
-class _Node:
+class _SummaryNode:
     """A level of a tree: its leaf, or the levels below."""
 
     name: str
     leaf: Leaf | None = None
-    below: dict[Any, _Node] = field(default_factory=dict)
+    below: dict[Any, _SummaryNode] = field(default_factory=dict)
 
     def leaves(self) -> Iterator[Leaf]:
         if self.leaf is not None:
@@ -64,11 +64,11 @@ class Summary:
     def __init__(self, leaves: Sequence[Leaf], depth: int | None) -> None:
         self.leaves = tuple(leaves)
         self._depth = depth
-        self._root = _Node("tree")
+        self._root = _SummaryNode("tree")
         for leaf in leaves:
             node = self._root
             for key in leaf.path:
-                node = node.below.setdefault(key, _Node(_key_text(key)))
+                node = node.below.setdefault(key, _SummaryNode(_key_text(key)))
             node.leaf = leaf
 
     @property
@@ -113,7 +113,7 @@ STYLE: Final = """\
 """
 
 
-def _html(node: _Node, is_open: bool) -> str:
+def _html(node: _SummaryNode, is_open: bool) -> str:
     if node.leaf is not None:
         cells = _cells(node.leaf)
         marks = [' class="nan"' if node.leaf.nans and c == len(cells) - 1 else ""
@@ -127,7 +127,7 @@ def _html(node: _Node, is_open: bool) -> str:
             f"<span style='opacity:.7'>{escape(_total(node))}</span></summary>{inner}</details>")
 
 
-def _rows(node: _Node, level: int, depth: int | None) -> Iterator[list[str]]:
+def _rows(node: _SummaryNode, level: int, depth: int | None) -> Iterator[list[str]]:
     name = "  " * level + node.name
     if node.leaf is not None:
         yield [name, *_cells(node.leaf)]
@@ -148,7 +148,7 @@ def _rows(node: _Node, level: int, depth: int | None) -> Iterator[list[str]]:
         yield from _rows(below, level + 1, depth)
 
 
-def _total(node: _Node) -> str:
+def _total(node: _SummaryNode) -> str:
     leaves = list(node.leaves())
     nans = sum(x.nans or 0 for x in leaves)
     told = f", {nans} NaN" if nans else ""

@@ -29,7 +29,7 @@ from functrans.distributed.processes import (
     on_failure,
     set_current,
 )
-from functrans.distributed.watch import Watch
+from functrans.distributed.watch import ProcessWatch
 
 __all__ = ["initialize", "shutdown"]
 
@@ -42,7 +42,7 @@ LAST_WORDS: Final = 5.0
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Launch:
     """Which process of how many this is, and where process 0 listens; None under MPI's launcher."""
 
     address: str
@@ -94,7 +94,8 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         if rank == 0:
             start_coordinator(_listening(place.address), count, *timeouts, initialization_timeout)
     try:
-        watch = Watch(address, rank, count, initialization_timeout, heartbeat_timeout_seconds)
+        watch = ProcessWatch(address, rank, count, initialization_timeout,
+                             heartbeat_timeout_seconds)
     except TimeoutError as error:
         raise CollectiveError(
             f"initialize: process {rank} does not reach process 0: {error}.",
@@ -172,7 +173,7 @@ def _at_exit() -> None:
 
 
 def _place(address: str | None, count: int | None, rank: int | None,
-           environment: Mapping[str, str]) -> _Place | None:
+           environment: Mapping[str, str]) -> _Launch | None:
     """What arguments and environment variables say, or None where they say nothing."""
     def number(given: int | None, name: str) -> int | None:
         text = environment.get(name)
@@ -205,7 +206,7 @@ def _place(address: str | None, count: int | None, rank: int | None,
         raise ArgumentError(f"initialize: process_id is {rank} and num_processes {count}.",
                             why="processes are numbered from 0.",
                             fix=f"process_id=0 to {max(count, 1) - 1}")
-    return _Place(address, count, rank)
+    return _Launch(address, count, rank)
 
 
 def _listening(address: str) -> socket.socket:

@@ -18,7 +18,7 @@ from functrans import _runtime
 from functrans.core.errors import CollectiveError
 from functrans.core.source import is_internal, user_source
 
-__all__ = ["Watch"]
+__all__ = ["ProcessWatch"]
 
 BEAT: Final = 0.5
 _LIBRARY: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
@@ -30,7 +30,7 @@ _COMPILING: Final = frozenset(("stage", "compile", "compile_for", "compile_for_m
 """Functions of the package within which a process is slow and not lost."""
 
 
-class Watch:
+class ProcessWatch:
     """The connection to the coordinator, and a thread that hears and tells."""
 
     def __init__(self, address: tuple[str, int], rank: int, count: int, seconds: float,

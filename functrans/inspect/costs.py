@@ -16,7 +16,7 @@ from functrans.lowering.report import (
     line_of,
 )
 
-__all__ = ["Cost", "Costs", "costliest_line", "costs_of"]
+__all__ = ["Costs", "KernelCost", "costliest_line", "costs_of"]
 
 BANDWIDTH: Final = 30e9
 """Bytes in a second of a CPU that is not there yet, ..."""
@@ -30,7 +30,7 @@ STEP: Final = 50e-9
 
 
 @dataclass(frozen=True)
-class Cost:
+class KernelCost:
     """A step of a program with its part of the time of a run, by estimate."""
 
     kernel: KernelReport
@@ -44,7 +44,7 @@ class Cost:
 class Costs:
     """What costs, most first."""
 
-    steps: tuple[Cost, ...]
+    steps: tuple[KernelCost, ...]
     launches: int
     """Of steps in a run; loops that decide themselves when they end count once."""
     is_bounded: bool
@@ -68,7 +68,7 @@ def costs_of(report: Report) -> Costs:
     steps = [k for k in report.kernels if not (report.kernels and _is_loop(k, report))]
     seconds = [_seconds(k) for k in steps]
     total = sum(seconds) or 1.0
-    found = [Cost(k, s, s / total, costliest_line(report, k))
+    found = [KernelCost(k, s, s / total, costliest_line(report, k))
              for k, s in zip(steps, seconds, strict=True)]
     found.sort(key=lambda c: -c.seconds)
     return Costs(tuple(found), sum(k.runs for k in steps),

@@ -105,7 +105,7 @@ def psend(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> To
     mark = full((), False, "bool")
     if leaves:
         mark = optimization_barrier((mark, leaves[0]))[0]
-    return Token(mark, (sent, _Pairs(axis_name, perm)))
+    return Token(mark, (sent, _TokenPairs(axis_name, perm)))
 
 
 def precv(token: Token, out_shape: PyTree, axis_name: AxisName,
@@ -114,6 +114,12 @@ def precv(token: Token, out_shape: PyTree, axis_name: AxisName,
 
     `out_shape` has the types of what comes. Raises ArgumentError where they, or the pairs, are not
     those of what was sent.
+
+    >>> pairs = [(0, 1), (1, 2)]
+    >>> def shift(x):
+    ...     return lax.precv(lax.psend(x, "i", pairs), x, "i", pairs)
+    >>> ft.vmap(shift, axis_name="i")(jnp.array([5, 6, 7])).tolist()
+    [0, 5, 6]
     """
     if not isinstance(token, Token) or token.sent is None:
         raise ArgumentError("precv: the token is not one that psend gave.", where=user_source(),
@@ -125,14 +131,14 @@ def precv(token: Token, out_shape: PyTree, axis_name: AxisName,
     if tree != sent_tree or types != [(get_aval(x).shape, x.dtype) for x in leaves]:
         raise ArgumentError(f"precv: out_shape has {types}, and "
                             f"{[str(get_aval(x)) for x in leaves]} was sent.", where=user_source())
-    if pairs != _Pairs(axis_name, perm):
+    if pairs != _TokenPairs(axis_name, perm):
         raise ArgumentError(f"precv over {axis_name!r} with {list(perm)}, and {pairs} was sent.",
                             where=user_source())
     return tree_map(to_array, sent)
 
 
 @register_pytree_node_class
-class _Pairs:
+class _TokenPairs:
     """Along which axis something was sent, and from where to where: a tree without leaves."""
 
     def __init__(self, axis_name: Any, perm: Sequence[tuple[int, int]]) -> None:
@@ -142,11 +148,11 @@ class _Pairs:
         return (), self.key
 
     @classmethod
-    def tree_unflatten(cls, key: Any, _: Any) -> _Pairs:
+    def tree_unflatten(cls, key: Any, _: Any) -> _TokenPairs:
         return cls(*key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Pairs) and self.key == other.key
+        return isinstance(other, _TokenPairs) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -90,7 +90,7 @@ def value_and_grad(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = Fa
 
 def value_and_grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0,
                    has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
-                   reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+                   reduce_axes: Sequence[Hashable] = ()) -> Callable[..., Any]:
     """The function that returns `fun`'s value and its gradient in the arguments `argnums`.
 
     `fun` returns one real scalar (or a pair of it and anything, with `has_aux`). The gradient has
@@ -161,7 +161,7 @@ def grad(fun: None = None, *, argnums: ArgNums = 0, has_aux: bool = False,
 
 def grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: bool = False,
          holomorphic: bool = False, allow_int: bool = False,
-         reduce_axes: Sequence[Any] = ()) -> Callable[..., PyTree]:
+         reduce_axes: Sequence[Hashable] = ()) -> Callable[..., PyTree]:
     """The function that returns the gradient of `fun` in the arguments `argnums`.
 
     Arguments and errors as in `value_and_grad`; with `has_aux` it returns (gradient, aux).
@@ -185,7 +185,7 @@ def grad(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux: b
     return grad_fun
 
 
-def _check_reduce_axes(axes: Sequence[Any], what: str) -> None:
+def _check_reduce_axes(axes: Sequence[Hashable], what: str) -> None:
     if axes:
         raise ArgumentError(f"{what}: reduce_axes={axes!r} is not there.", where=user_source(),
                             why="JAX has taken it away, and takes an empty one only.",

@@ -36,8 +36,9 @@ def test_another_result_is_another_picture():
 def test_every_result_is_on_the_page_or_of_the_repository_itself():
     files = {path.stem for path in page.RESULTS.glob("*.json")}
     named = {section.file for section in page.SECTIONS} | {name for name, _ in page.SUITES}
-    # workloads of another card, and files that a program goes through
-    assert files - named == {"gpu-h200", "walks-after", "walks-before"}, \
+    # workloads of another card, files that a program goes through, and what a picture is drawn of
+    assert files - named == {"devices-timeline-h100", "gpu-h200", "walks-after",
+                             "walks-before"}, \
         "benchmarks/page.py, SECTIONS: a new file of results has a table"
 
 

@@ -76,7 +76,7 @@ class _Node(NamedTuple):
     from_iter: Callable[[Any, Iterable[Any]], Any]
 
 
-class _Registry:
+class _KnownTypes:
     """The types that are nodes of trees, which libraries look one up in."""
 
     def __contains__(self, cls: object) -> bool:
@@ -104,7 +104,7 @@ class _Registry:
         return tree_flatten(tree, is_leaf=leaf_predicate)
 
 
-tree_registry: Final = _Registry()
+tree_registry: Final = _KnownTypes()
 call_p: Final = Primitive("call")
 closed_call_p: Final = Primitive("closed_call")
 """Calls of programs that functrans does not make; a jitted function is `jit_p`."""

@@ -30,7 +30,7 @@ def shape_of_lines(report: Report, costs: Costs) -> Shape:
     names = Names(dict(zip(jaxpr.invars, report.inputs, strict=False)))
     results = report.results or [f"result {k}" for k in range(len(jaxpr.outvars))]
     root = Shape("", kind="root")
-    writer = _Writer(names, _shares(report, costs))
+    writer = _SvgWriter(names, _shares(report, costs))
     home: dict[Atom, int] = {}
     drawn = len(inputs) <= MOST_INPUTS
     for v in inputs if drawn else ():
@@ -57,7 +57,7 @@ def _shares(report: Report, costs: Costs) -> Mapping[int, float]:
     return found
 
 
-class _Writer:
+class _SvgWriter:
     def __init__(self, names: Names, shares: Mapping[int, float]) -> None:
         self.names = names
         self.shares = shares

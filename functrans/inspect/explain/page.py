@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.jaxpr_html import equation_html, program_html
 from functrans.core.notation import Names, bodies
-from functrans.inspect.costs import Cost
+from functrans.inspect.costs import KernelCost
 from functrans.inspect.explain.code import Instruction, code_html, instructions_html
 from functrans.inspect.explain.text import (
     collective_lines,
@@ -112,7 +112,7 @@ class _Page:
                 'placeholder="primitive, line, kernel"></label> '
                 '<span class="dim" data-found aria-live="polite"></span></div>')
 
-    def kernel(self, cost: Cost, is_costly: bool) -> str:
+    def kernel(self, cost: KernelCost, is_costly: bool) -> str:
         k = cost.kernel
         number = self.kernel_numbers[id(k)]
         times = f" × {k.runs}" if k.runs > 1 else ""

@@ -12,7 +12,7 @@ from functrans.core.jaxpr import Atom, Jaxpr
 from functrans.core.notation import Names, bodies, equation_line
 from functrans.lowering.report import Report, Rewrite, RewritePass
 
-__all__ = ["Part", "Step", "StepRewrite", "Stepping"]
+__all__ = ["PassStep", "StepRewrite", "SteppedLines", "Stepping"]
 
 CONTEXT: Final = 2
 """Unchanged lines around a change that a text shows."""
@@ -20,7 +20,7 @@ COLUMN: Final = 62  # characters of either side of a text
 
 
 @dataclass(frozen=True)
-class Part:
+class SteppedLines:
     """Lines of the program before that became lines after, by number; `kind` is how.
 
     It is one of `equal`, `replace`, `delete` and `insert`.
@@ -47,14 +47,14 @@ class StepRewrite:
 
 
 @dataclass(frozen=True)
-class Step:
+class PassStep:
     """One pass: the lines of the program before and after, how they differ, and its rewrites."""
 
     number: int
     run: RewritePass
     before: tuple[str, ...]
     after: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[SteppedLines, ...]
     rewrites: tuple[StepRewrite, ...]
 
     @property
@@ -82,7 +82,7 @@ class Step:
             lines += ["", *map(str, self.rewrites)]
         return "\n".join(lines)
 
-    def _unchanged(self, part: Part) -> Iterator[str]:
+    def _unchanged(self, part: SteppedLines) -> Iterator[str]:
         pairs = [_side_by_side(self.before[a], self.after[b], " ", " ")
                  for a, b in zip(part.before, part.after, strict=True)]
         left_out = len(pairs) - 2 * CONTEXT
@@ -102,7 +102,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= COLUMN else f"{text[:COLUMN - 3]}..."
 
 
-class Stepping(Sequence[Step]):
+class Stepping(Sequence[PassStep]):
     """The steps of a program from what was traced to what is compiled; also a place among them.
 
     `forward` and `backward` go to the next and the previous step, and give it.
@@ -111,14 +111,14 @@ class Stepping(Sequence[Step]):
     def __init__(self, report: Report) -> None:
         self._names = Names(dict(zip(report.traced.invars, report.inputs, strict=False)))
         self._runs = report.passes
-        self._known: dict[int, Step] = {}
+        self._known: dict[int, PassStep] = {}
         self._lines: dict[Jaxpr, _Lines] = {}
         self._at = -1
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __getitem__(self, number: int) -> Step:  # type: ignore[override]
+    def __getitem__(self, number: int) -> PassStep:  # type: ignore[override]
         if not -len(self) <= number < len(self):
             raise IndexError(f"there are {len(self)} passes that changed the program")
         number %= len(self)
@@ -128,15 +128,15 @@ class Stepping(Sequence[Step]):
                     self._known[k] = self._step(k)
         return self._known[number]
 
-    def forward(self) -> Step:
+    def forward(self) -> PassStep:
         """The next step. Raises ArgumentError after the last one."""
         return self._go(self._at + 1)
 
-    def backward(self) -> Step:
+    def backward(self) -> PassStep:
         """The previous step. Raises ArgumentError before the first one."""
         return self._go(self._at - 1)
 
-    def _go(self, to: int) -> Step:
+    def _go(self, to: int) -> PassStep:
         if not 0 <= to < len(self):
             raise ArgumentError(f"there is no pass {'before' if to < 0 else 'after'} this one.",
                                 fix=f"there are {len(self)}: stepping[0] is the first one")
@@ -166,15 +166,15 @@ class Stepping(Sequence[Step]):
                 found.texts.append(f"{indent}  {label}: {len(body.eqns)} equations")
                 self._write(body, f"{indent}    ", found)
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int) -> PassStep:
         run = self._runs[number]
         before, after = self.lines(run.before), self.lines(run.after)
         matcher = SequenceMatcher(None, before.texts, after.texts, autojunk=False)
-        parts = tuple([Part(kind, range(a, b), range(c, d))
+        parts = tuple([SteppedLines(kind, range(a, b), range(c, d))
                        for kind, a, b, c, d in matcher.get_opcodes()])
         rewrites = tuple([StepRewrite(r, _places(r.of, before.makers), _places(r.by, after.makers))
                           for r in run.rewrites])
-        return Step(number, run, tuple(before.texts), tuple(after.texts), parts, rewrites)
+        return PassStep(number, run, tuple(before.texts), tuple(after.texts), parts, rewrites)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functrans.inspect.profile.page import comparison_page
 from functrans.inspect.profile.profiles import BETWEEN, Profile, Row, seconds_text
 from functrans.lowering.report import Line
 
-__all__ = ["Compared", "Comparison", "compare"]
+__all__ = ["Compared", "ProfileComparison", "compare"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Compared:
         return (self.after or 0.0) - (self.before or 0.0)
 
 
-class Comparison:
+class ProfileComparison:
     """The steps of two profiles, the largest differences first; these add up to that of a run."""
 
     def __init__(self, first: Profile, second: Profile) -> None:
@@ -100,7 +100,7 @@ def _by_line(row: Row) -> Hashable:
     return row.step.kernel.kind, row.line.text, row.step.kernel.place
 
 
-def compare(first: object, second: object) -> Comparison:
+def compare(first: object, second: object) -> ProfileComparison:
     """Compare two profiles. Raises ArgumentError for anything else."""
     for x in (first, second):
         if not isinstance(x, Profile):
@@ -109,4 +109,4 @@ def compare(first: object, second: object) -> Comparison:
                                 fix="functrans.profile.compare(functrans.profile(f, x), "
                                     "functrans.profile(g, x))")
     assert isinstance(first, Profile) and isinstance(second, Profile)
-    return Comparison(first, second)
+    return ProfileComparison(first, second)

@@ -10,7 +10,7 @@ from functrans.inspect.timeline import timeline_svg
 from functrans.lowering.report import Line, bytes_text, count_text
 
 if TYPE_CHECKING:
-    from functrans.inspect.profile.compare import Comparison
+    from functrans.inspect.profile.compare import ProfileComparison
     from functrans.inspect.profile.profiles import Profile, Row
 
 __all__ = ["comparison_page", "page_of"]
@@ -78,7 +78,7 @@ def _line(line: Line | None) -> str:
             f"{escape(line.place)}</span> {escape(line.text)}</code>")
 
 
-def comparison_page(compared: Comparison) -> str:
+def comparison_page(compared: ProfileComparison) -> str:
     """The page of a comparison: differences, the largest first, as bars to either side."""
     most = max((abs(row.difference) for row in compared.rows), default=0.0) or 1.0
     rows = []

@@ -15,7 +15,7 @@ from functrans.core.errors import ArgumentError, BackendError, public
 from functrans.core.trace import Tracer
 from functrans.inspect.explain.explanation import inspected, lowered_of, report_of
 from functrans.inspect.machine import machine
-from functrans.inspect.profile.compare import Comparison, compare
+from functrans.inspect.profile.compare import ProfileComparison, compare
 from functrans.inspect.profile.profiles import Profile, Timed
 from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
 from functrans.lowering.progress import watched
@@ -29,7 +29,13 @@ __all__ = ["Profiler", "profile"]
 
 
 class Profiler:
-    """`functrans.profile(f, *args)` measures, `functrans.profile.compare(a, b)` compares."""
+    """`functrans.profile(f, *args)` measures, `functrans.profile.compare(a, b)` compares.
+
+    >>> import functrans as ft
+    >>> step, = ft.profile(lambda x: x @ x, ft.numpy.ones((64, 64))).steps
+    >>> step.kernel.kind
+    'gemm'
+    """
 
     __name__ = "profile"
 
@@ -54,7 +60,7 @@ class Profiler:
         return _profiled(f, args, kwargs)
 
     @public
-    def compare(self, first: Profile, second: Profile) -> Comparison:
+    def compare(self, first: Profile, second: Profile) -> ProfileComparison:
         """The steps of two profiles side by side, the largest differences first.
 
         Differences add up to that of the runs: `.rows` has them as data. Raises ArgumentError for

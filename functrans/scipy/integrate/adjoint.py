@@ -14,7 +14,7 @@ from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.core.tree import map_leaves, tree_flatten, tree_unflatten
 from functrans.flatten_util import ravel_pytree
-from functrans.scipy.integrate.steps import Tolerance, solve
+from functrans.scipy.integrate.steps import StepTolerance, solve
 from functrans.scipy.integrate.tableaus import RK45
 from functrans.transforms.custom_vjp import custom_vjp
 from functrans.transforms.flat import check_callable
@@ -76,7 +76,7 @@ def _solution(slope: Callable[..., Array], y: Array, times: Array, operands: lis
     limit = float(mxstep)
 
     def run(fun: Callable[[Array, Array], Array], y: Array, times: Array) -> Array:
-        values, _, _ = solve(fun, RK45, y, times, Tolerance(rtol, atol), hmax, None, limit)
+        values, _, _ = solve(fun, RK45, y, times, StepTolerance(rtol, atol), hmax, None, limit)
         return values
 
     def with_operands(moving: list[Array], fixed: list[Array]) -> list[Array]:

@@ -16,7 +16,7 @@ from functrans.numpy.common import converted
 from functrans.scipy.arguments import inexact, of_rank, one_of, refused
 from functrans.scipy.integrate.adjoint import odeint as solve_with_adjoint
 from functrans.scipy.integrate.radau import solve_radau
-from functrans.scipy.integrate.steps import Tolerance, solve
+from functrans.scipy.integrate.steps import StepTolerance, solve
 from functrans.scipy.integrate.tableaus import DOP853, RK23, RK45, Tableau
 from functrans.transforms.flat import check_callable
 from functrans.typing import Array, ArrayLike
@@ -78,7 +78,7 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str =
         at = of_rank("integrate.solve_ivp", "t_eval", inexact(t_eval)[0], 1).astype(t0.dtype)
         times = jnp.concatenate([t0[None], at, t1[None]])
     longest = converted("scipy.integrate", max_step, t0.dtype)
-    tolerance = Tolerance(jnp.maximum(converted("scipy.integrate", rtol, t0.dtype),
+    tolerance = StepTolerance(jnp.maximum(converted("scipy.integrate", rtol, t0.dtype),
                                       100 * float(finfo(t0.dtype).eps)),
                           converted("scipy.integrate", atol, t0.dtype))
     if method == "Radau":

@@ -22,7 +22,7 @@ from functrans.scipy.integrate.steps import (
     SAFETY,
     SHRINK,
     Derivative,
-    Tolerance,
+    StepTolerance,
     first_step,
 )
 from functrans.scipy.products import matmul
@@ -52,7 +52,7 @@ class _State(NamedTuple):
 
 
 def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: Array, times: Array,
-                tolerance: Tolerance, longest: Any, first: Any, limit: int
+                tolerance: StepTolerance, longest: Any, first: Any, limit: int
                 ) -> tuple[Array, Array, Array]:
     """The solution at times that go one way; whether the end was reached, and evaluations."""
     t, end = times[0], times[-1]

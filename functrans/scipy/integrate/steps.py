@@ -22,7 +22,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 Derivative = Callable[[Array, Array], Array]
 
 
-class Tolerance(NamedTuple):
+class StepTolerance(NamedTuple):
     """What errors are measured by."""
 
     rtol: Any
@@ -59,7 +59,7 @@ def rms(x: Array) -> Array:
 
 
 def first_step(fun: Derivative, t: Array, y: Array, f: Array, sign: Array, order: int,
-               tolerance: Tolerance, longest: Any) -> Array:
+               tolerance: StepTolerance, longest: Any) -> Array:
     """A size for the first step: Hairer, Norsett and Wanner (1993), II.4."""
     d0, d1 = tolerance.norm(y, y), tolerance.norm(f, y)
     h0 = jnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / jnp.where(d1 > 0, d1, 1))
@@ -80,7 +80,7 @@ def start(fun: Derivative, t: Array, y: Array, h: Array, f: Array, stages: int) 
 
 
 def walk_to(fun: Derivative, tableau: Tableau, walk: Walk, target: Array, end: Array, sign: Array,
-            tolerance: Tolerance, longest: Any, limit: Any) -> Walk:
+            tolerance: StepTolerance, longest: Any, limit: Any) -> Walk:
     """Steps until `target` is reached or passed; where steps have no interpolant, until there."""
     least = 10 * float(finfo(walk.t.dtype).eps)
     stop = target if tableau.p is None else end
@@ -119,7 +119,7 @@ def walk_to(fun: Derivative, tableau: Tableau, walk: Walk, target: Array, end: A
 
 
 def step(fun: Derivative, tableau: Tableau, t: Array, y: Array, f: Array, h: Array,
-         tolerance: Tolerance) -> tuple[Array, Array, Array, Array]:
+         tolerance: StepTolerance) -> tuple[Array, Array, Array, Array]:
     """One step: the new value and derivative, the stages, and the norm of the error."""
     slopes = [f]
     for row, c in zip(tableau.a[1:], tableau.c[1:]):
@@ -158,7 +158,7 @@ def value_at(tableau: Tableau, walk: Walk, target: Array, sign: Array) -> Array:
     return jnp.where(sign * (target - walk.t) <= 0, y, math.nan)
 
 
-def solve(fun: Derivative, tableau: Tableau, y: Array, times: Array, tolerance: Tolerance,
+def solve(fun: Derivative, tableau: Tableau, y: Array, times: Array, tolerance: StepTolerance,
           longest: Any, first: Any, limit: Any) -> tuple[Array, Walk, Array]:
     """The solution at times that go one way, from the first on; the walk, and whether it ended."""
     t = times[0]

@@ -48,7 +48,7 @@ def log_reasons(name: str, history: Sequence[Compilation]) -> None:
     """Log why the last compilation of a function was not served by one before it."""
     last = tuple(history[-1:])
     found = Retraces(name, last, (reasons_of(history[-1], history[:-1]),))
-    _LOGGER.warning("%s", "\n".join([f"{name} was traced ({len(history)} programs now)",
+    _LOGGER.warning("%s", "\n".join([f"{name} was traced; programs of it now: {len(history)}",
                                      *str(found).splitlines()[1:]]))
 
 
