@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -41,6 +41,7 @@ except ImportError as missing:
 
 __all__ = ["load", "load_parts", "names_of", "save", "save_parts"]
 
+T = TypeVar("T")
 _INDEX = "model.safetensors.index.json"
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 _DTYPES = {
@@ -241,7 +242,7 @@ def save_parts(folder: str | Path, tree: Any) -> Path:
     return file
 
 
-def load_parts(folder: str | Path, like: Any) -> Any:
+def load_parts(folder: str | Path, like: T) -> T:
     """The tree whose parts `save_parts` wrote, in the shardings of `like`.
 
     `like` is a tree of arrays or of ShapeDtypeStructs with shardings, which need not be those that
@@ -282,7 +283,8 @@ def load_parts(folder: str | Path, like: Any) -> Any:
         found.append(make_array_from_callback(
             aval.shape, sharding if isinstance(sharding, NamedSharding) else None,
             partial(_assembled, name, pieces[name], aval), aval.dtype))
-    return unflatten(flatten_with_path(like)[1], found)
+    tree: T = unflatten(flatten_with_path(like)[1], found)
+    return tree
 
 
 _Piece = tuple[tuple[tuple[int, int], ...], np.ndarray[Any, Any]]

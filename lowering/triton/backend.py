@@ -78,7 +78,8 @@ class TritonExecutable(Executable):
     @cached_property
     def lowered(self) -> LoweredToTriton:
         """What the program was made from, made again for a program from the disk."""
-        settings = {f.name: getattr(self._settings, f.name) for f in fields(self._settings)}
+        settings = {f.name: getattr(self._settings, f.name) for f in fields(self._settings)
+                    if f.init}
         with config.scope(**settings):
             found = self._lower()
         assert found is not None
