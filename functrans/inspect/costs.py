@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,7 @@ from functrans.lowering.report import (
     line_of,
 )
 
-__all__ = ["Costs", "KernelCost", "costliest_line", "costs_of"]
+__all__ = ["AlikeSteps", "Costs", "KernelCost", "costliest_line", "costs_of"]
 
 BANDWIDTH: Final = 30e9
 """Bytes in a second of a CPU that is not there yet, ..."""
@@ -28,6 +29,9 @@ steps depends on them."""
 STEP: Final = 50e-9
 """Seconds of any step."""
 
+_NUMBER: Final = re.compile(r" #?\d+$")
+"""What tells steps of one code apart: `k9 #2`, `gemm 39`."""
+
 
 @dataclass(frozen=True)
 class KernelCost:
@@ -38,6 +42,24 @@ class KernelCost:
     share: float
     line: Line | None
     """The line of the equation that costs most in it."""
+
+
+@dataclass(frozen=True)
+class AlikeSteps:
+    """Steps of one code for one line, as those of layers that repeat are."""
+
+    steps: tuple[KernelCost, ...]
+
+    @property
+    def share(self) -> float:
+        """Their part of the time of a run."""
+        return sum(c.share for c in self.steps)
+
+    @property
+    def name(self) -> str:
+        """That of the step where it is one, else what they have in common."""
+        name = self.steps[0].kernel.name
+        return name if len(self.steps) == 1 else _NUMBER.sub("", name)
 
 
 @dataclass(frozen=True)
@@ -55,6 +77,15 @@ class Costs:
     """Bytes of arguments, results and temporaries."""
     on_host: tuple[tuple[str, str], ...]
     """What the host computes of a program for it or for a GPU, and why."""
+
+    @property
+    def alike(self) -> tuple[AlikeSteps, ...]:
+        """The steps, those of one code and line together, most first."""
+        groups: dict[tuple[str, Line | None], list[KernelCost]] = {}
+        for c in self.steps:
+            groups.setdefault((_NUMBER.sub("", c.kernel.name), c.line), []).append(c)
+        found = [AlikeSteps(tuple(steps)) for steps in groups.values()]
+        return tuple(sorted(found, key=lambda group: -group.share))
 
     def __str__(self) -> str:
         more = "" if self.is_bounded else ", and those of a loop that decides when it ends"

@@ -69,6 +69,20 @@ def test_what_costs_comes_first(explained):
     assert costs.peak == explained.memory["peak"]
 
 
+def test_steps_of_layers_that_repeat_are_told_once():
+    def network(layers, x):
+        for w in layers:
+            x = jnp.tanh(x @ w)
+        return x
+
+    layers = [np.ones((32, 32), "float32")] * 4
+    explained = ft.explain(network, layers, np.ones((64, 32), "float32"), target="cpu")
+    (group,) = explained.costs.alike
+    assert len(group.steps) == 4 and group.share == pytest.approx(1)
+    assert f"{group.name}, 4 such" in str(explained)
+    assert f"<b>{group.name} × 4</b>" in explained._repr_html_()
+
+
 def test_what_runs_on_the_host_is_told():
     told = ft.explain(lambda x: ft.pure_callback(np.sin, x, x) + 1, X, target="cpu")
     ((_, why),) = told.costs.on_host

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.jaxpr_html import equation_html, program_html
 from functrans.core.notation import Names, bodies
-from functrans.inspect.costs import KernelCost
+from functrans.inspect.costs import AlikeSteps, KernelCost
 from functrans.inspect.explain.code import Instruction, code_html, instructions_html
 from functrans.inspect.explain.text import (
     collective_lines,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["page_of"]
 
 SHOWN_STEPS: Final = 12
+OPEN_LINES: Final = 20
 SHOWN_REASONS: Final = 12
 OPEN: Final = 60
 """Of a program with more equations what a line asked for is folded."""
@@ -69,15 +70,17 @@ class _Page:
 
     def text(self) -> str:
         r, costs = self.report, self.explained.costs
-        steps = [self.kernel(c, k < WITH_MACHINE_CODE) for k, c in enumerate(costs.steps)]
-        rest = steps[SHOWN_STEPS:]
-        kernels = "".join(steps[:SHOWN_STEPS]) + fold(f"{len(rest)} more steps", "".join(rest))
+        groups = [self.alike(group, k < WITH_MACHINE_CODE)
+                  for k, group in enumerate(costs.alike)]
+        rest = sum(len(group.steps) for group in costs.alike[SHOWN_STEPS:])
+        kernels = "".join(groups[:SHOWN_STEPS]) + fold(f"{rest} more steps",
+                                                       "".join(groups[SHOWN_STEPS:]))
         idle = idle_by_estimate(r)
         parts = [
             f"<h3>{escape(summary(r))}</h3>", self.facts(), self.search(),
             fold("What costs", kernels, True,
                  "by estimate, most first; a step opens to its equations, source and machine code"),
-            fold("Your lines", self.lines(), count_equations(r.simplified) <= OPEN,
+            fold("Your lines", self.lines(), len(self.line_numbers) <= OPEN_LINES,
                  "the part of the cost that each asked for"),
             fold("Not fused, and why", self.reasons(), True,
                  f"{len(r.reasons)} values, the largest first; alike ones once"),
@@ -111,6 +114,26 @@ class _Page:
         return ('<div class="steps"><label>Find <input type="search" data-search '
                 'placeholder="primitive, line, kernel"></label> '
                 '<span class="dim" data-found aria-live="polite"></span></div>')
+
+    def alike(self, group: AlikeSteps, is_costly: bool) -> str:
+        """A step, or steps of one code below a line with their sum."""
+        first = group.steps[0]
+        if len(group.steps) == 1:
+            return self.kernel(first, is_costly)
+        kernels = [c.kernel for c in group.steps]
+        moved = sum([k.moved for k in kernels], start=0)
+        facts = ", ".join(filter(None, (
+            bytes_text(moved) if moved != 0 else "",
+            count_text(flops, "FLOP") if (flops := sum([k.flops for k in kernels], start=0)) != 0
+            else "")))
+        head = (f'<span class="n">{group.share:.0%}</span>{_bar(group.share)}'
+                f"<b>{escape(group.name)} × {len(kernels)}</b>"
+                f'<span class="dim wide">{facts}</span>'
+                f'<span class="wide">{self.place(first.line) if first.line else ""}</span>')
+        numbers = " ".join(f"k{self.kernel_numbers[id(k)]}" for k in kernels)
+        steps = "".join(self.kernel(c, is_costly and c is first) for c in group.steps)
+        return (f'<details class="kernel alike" data-t="{numbers}"><summary>{head}</summary>'
+                f"{steps}</details>")
 
     def kernel(self, cost: KernelCost, is_costly: bool) -> str:
         k = cost.kernel

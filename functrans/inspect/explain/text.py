@@ -9,7 +9,7 @@ from typing import Final
 
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.notation import Names, bodies, equation_line
-from functrans.inspect.costs import Costs
+from functrans.inspect.costs import AlikeSteps, Costs
 from functrans.inspect.regions import LineGroup, Region, regions_of
 from functrans.inspect.utilisation import idle_by_estimate
 from functrans.lowering.report import (
@@ -81,18 +81,24 @@ def _costs(costs: Costs) -> list[str]:
     found = [str(costs)]
     found += [f"on the host: {name}: {why}" for name, why in costs.on_host] or [
         "nothing runs on the host"] * bool(costs.steps)
-    shown = costs.steps[:SHOWN_STEPS]
-    width = max(len(_times(c.kernel)) for c in shown)
-    for c in shown:
-        facts = f"{_size(c.kernel.moved, 'B'):>8} {_size(c.kernel.flops, 'FLOP'):>11}"
-        bar = "#" * max(round(BAR * c.share), 1)
-        found.append(f"{c.share:>4.0%} {bar:<{BAR}} {_times(c.kernel):<{width}} {facts}  "
-                     f"{c.line or ''}".rstrip())
-    rest = costs.steps[SHOWN_STEPS:]
+    shown, rest = costs.alike[:SHOWN_STEPS], costs.alike[SHOWN_STEPS:]
+    width = max(len(_title(group)) for group in shown)
+    for group in shown:
+        kernels = [c.kernel for c in group.steps]
+        facts = (f"{_size(sum([k.moved for k in kernels], start=0), 'B'):>8} "
+                 f"{_size(sum([k.flops for k in kernels], start=0), 'FLOP'):>11}")
+        bar = "#" * max(round(BAR * group.share), 1)
+        found.append(f"{group.share:>4.0%} {bar:<{BAR}} {_title(group):<{width}} {facts}  "
+                     f"{group.steps[0].line or ''}".rstrip())
     if rest:
-        found.append(f"{sum(c.share for c in rest):>4.0%} {'':{BAR}} in {len(rest)} more: "
-                     ".costs.steps")
+        found.append(f"{sum(group.share for group in rest):>4.0%} {'':{BAR}} in "
+                     f"{sum(len(group.steps) for group in rest)} more: .costs.steps")
     return found
+
+
+def _title(group: AlikeSteps) -> str:
+    count = len(group.steps)
+    return _times(group.steps[0].kernel) if count == 1 else f"{group.name}, {count} such"
 
 
 def _size(n: object, unit: str) -> str:
