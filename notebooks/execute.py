@@ -44,9 +44,12 @@ def execute(path: Path) -> nbformat.NotebookNode:
     notebook.metadata = nbformat.from_dict(
         {**metadata, "outputs_of": digest(notebook)} if path.stem == NEEDS_LIBRARIES else metadata)
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
-        # what a machine tells that takes more than a second to compile
-        cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"
-                        or not out.text.startswith("functrans: compiling ")]
+        # lines of progress, which a machine shows that takes more than a second to compile: taken
+        # back they are empty
+        cell.outputs = [out for out in cell.outputs
+                        if out.get("data", {}).get("text/plain") != ""
+                        and not (out.get("name") == "stderr"
+                                 and out.text.startswith("functrans: compiling "))]
         for out in cell.outputs:
             if "text" in out:
                 out.text = LIBRARIES_FOLDER.sub("", out.text)

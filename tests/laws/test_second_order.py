@@ -135,9 +135,10 @@ def test_two_operands(name):
 ELSEWHERE = {"numpy": "around real_if_close spacing tril triu unwrap", "lax": "",
              "nn": "huber_loss l2_loss log_cosh squared_error",  # tests/nn/test_losses.py
              # tests/scipy/
-             "special": "cosdg cosm1 cotdg dawsn ellipe ellipk ellipkm1 erfcinv erfcx erfi exp1 "
-                        "exp10 expi exprel gammasgn j0 j1 k0 k0e k1 k1e lambertw log_expit rgamma "
-                        "sindg spence tandg wrightomega y0 y1"}
+             "special": "bei beip ber berp cosdg cosm1 cotdg dawsn ellipe ellipk ellipkm1 "
+                        "erfcinv erfcx erfi exp1 exp10 expi exprel gammasgn j0 j1 k0 k0e k1 k1e "
+                        "kei keip ker kerp lambertw log_expit rgamma sindg spence tandg "
+                        "wrightomega y0 y1"}
 MODULES = {"numpy": jnp, "lax": lax, "nn": ft.nn, "special": special}
 
 
