@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -190,6 +191,15 @@ class MpiEngine(Engine):
             raise BackendError(f"{mesh!r} has no device of process {processes.index}.",
                                where=user_source(), why="a program runs on devices of its own.",
                                fix="call it in the processes of the mesh alone")
+        per_process = Counter(d.process_index for d in mesh.ranks)
+        process, count = max(per_process.items(), key=lambda pair: pair[1])
+        if count > 1:
+            raise BackendError(
+                f"{mesh!r} has {count} CPU devices of process {process}.", where=user_source(),
+                why="between processes the CPUs of each are one device, whose loops have all of "
+                    "its threads.",
+                fix="no ft.config.cpu_devices(n) beside ft.distributed.initialize(); more devices "
+                    "are more processes: mpiexec -n N")
         found = self._connections.get(mesh)
         if found is None:
             found = self._connections.setdefault(mesh, MpiConnection(mesh, processes))

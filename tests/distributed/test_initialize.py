@@ -1,10 +1,15 @@
 """What `initialize` says to arguments that do not go together."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.distributed import mpi
 from functrans.distributed.start import _divided, _place
-from functrans.errors import ArgumentError, CollectiveError
+from functrans.errors import ArgumentError, BackendError, CollectiveError
+from functrans.sharding import Mesh
 
 
 @pytest.mark.parametrize(("arguments", "environment", "words"), [
@@ -46,3 +51,10 @@ def test_gpus_of_a_host_are_divided_over_its_processes():
     assert [d.gpus for d in found] == [(0, 1, 2, 3), (4, 5, 6, 7), (0,), (0,), (3,)]
     with pytest.raises(ArgumentError, match="process 0 has no GPU 2"):
         _divided([one("a", 2, 2)])
+
+
+def test_several_cpus_of_a_process_are_refused(monkeypatch):
+    monkeypatch.setattr(mpi, "current", lambda: SimpleNamespace(mpi=mpi, index=0))
+    devices = [ft.Device("cpu", id, process) for process in (0, 1) for id in (0, 1)]
+    with pytest.raises(BackendError, match="has 2 CPU devices of process 0"):
+        mpi.MpiEngine().connect(Mesh(np.array(devices), ("i",)))
