@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
         print(USAGE)
         sys.exit(0 if arguments and arguments[0] != "-m" else 2)
+    if arguments[0] != "-m" and not Path(arguments[0]).exists():
+        sys.exit(f"python -m functrans.as_jax: there is no file {arguments[0]!r}.")
     install()
     if arguments[0] == "-m":
         module, *rest = arguments[1:]

@@ -56,6 +56,12 @@ def test_nothing_is_left():
     assert ft.config.current() == ft.core.config.Config()
 
 
+def test_a_file_that_is_not_there():
+    with pytest.raises(SystemExit, match=r"there is no file 'nothing\.py'"):
+        main(["nothing.py"])
+    assert not as_jax.is_installed()
+
+
 def test_libraries_on_it_are_forgotten(tmp_path, monkeypatch):
     (tmp_path / "on_jax.py").write_text("import jax.numpy as jnp\n")
     (tmp_path / "on_grad.py").write_text("from jax import grad\n")
