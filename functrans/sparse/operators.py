@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as jnp
-from functrans._runtime import csr_product
+from functrans._runtime import csr_product, rows_of_coordinates
 from functrans.core.errors import IndexingError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple
@@ -95,7 +95,23 @@ def _at_once(x: Any, y: Any) -> Any:
         return csr_product(x.data, x.indices, x.indptr, y, x._shape[1], False)
     if left is CSC:
         return csr_product(x.data, x.indices, x.indptr, y, x._shape[0], True)
+    if left is BCOO and not isinstance(y, JAXSparse):
+        return _coordinates_at_once(x, y, False)
+    if right is BCOO and not isinstance(x, JAXSparse) and getattr(x, "ndim", 0) == 1:
+        return _coordinates_at_once(y, x, True)
     return NotImplemented
+
+
+def _coordinates_at_once(mat: BCOO, other: Any, transpose: bool) -> Any:
+    """The same for coordinates, whose rows are compressed for it: that takes as long as reading."""
+    if len(mat.sparse_shape) != 2:
+        return NotImplemented
+    rows, columns = mat.sparse_shape
+    found = rows_of_coordinates(mat.data, mat.indices, rows, columns, mat.indices_sorted)
+    if found is NotImplemented or found[3] is not None:  # of another dtype, in another order
+        return NotImplemented
+    data, indices, indptr, _ = found
+    return csr_product(data, indices, indptr, other, columns, transpose)
 
 
 def _matmul(x: Any, y: Any) -> Any:

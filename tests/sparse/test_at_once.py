@@ -126,3 +126,39 @@ def test_coordinates_that_are_sorted(which):
     assert sparse.COO.fromdense(jnp.eye(3))._rows_sorted
     text = str(ft.make_jaxpr(lambda m: m @ x)(m))
     assert "csr_dot" in text and "scatter" not in text
+
+
+def coordinates(shape, nse, dtype):
+    """An array with duplicates and places out of bounds, and the dense one."""
+    rng = np.random.default_rng(nse)
+    indices = np.stack([rng.integers(0, n + 1, nse) for n in shape], -1).astype("int32")
+    data = rng.normal(size=nse).astype(dtype)
+    inside = (indices < np.array(shape)).all(-1)
+    dense = np.zeros(shape, dtype)
+    np.add.at(dense, tuple(indices[inside].T), data[inside])
+    return sparse.BCOO((jnp.asarray(data), jnp.asarray(indices)), shape=shape), dense
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "nse"), [((30, 20), 200), ((1, 5), 3), ((0, 5), 0), ((4, 3), 0)])
+def test_products_of_coordinates(shape, nse, dtype):
+    mat, dense = coordinates(shape, nse, dtype)
+    rng = np.random.default_rng(0)
+    for other in (rng.normal(size=shape[1]), rng.normal(size=(shape[1], 3))):
+        other = jnp.asarray(other.astype(dtype))
+        found = mat @ other
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, dense @ np.asarray(other), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(found, ft.jit(lambda m, x: m @ x)(mat, other), rtol=1e-5,
+                                   atol=1e-5)
+    row = jnp.asarray(rng.normal(size=shape[0]).astype(dtype))
+    np.testing.assert_allclose(row @ mat, np.asarray(row) @ dense, rtol=1e-5, atol=1e-5)
+
+
+def test_derivatives_of_products_of_coordinates():
+    mat, dense = coordinates((30, 20), 200, "float32")
+    slope = ft.grad(lambda x: (mat @ x).sum())(jnp.ones(20))
+    np.testing.assert_allclose(slope, dense.sum(0), rtol=1e-5, atol=1e-5)
+    slope = ft.grad(lambda d: (mat.with_data(d) @ jnp.ones(20)).sum())(mat.data)
+    inside = (np.asarray(mat.indices) < np.array([30, 20])).all(-1)
+    np.testing.assert_array_equal(slope, inside)
