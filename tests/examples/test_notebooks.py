@@ -82,6 +82,7 @@ def test_notebook_is_stored_with_its_outputs(path):
     assert not [line for line in PRINTED.get(path.stem, []) if line not in text_of(notebook)]
     assert {out.get("name", "stdout") for out in outputs_of(notebook)} == {"stdout"}, "a warning"
     assert not [out for out in outputs_of(notebook) if out.output_type == "error"]
+    assert not [out for out in outputs_of(notebook) if out.get("data", {}).get("text/plain") == ""]
     shown = [text_of(notebook), *outputs_of_type(notebook, "text/html"),
              *outputs_of_type(notebook, "text/plain"), *outputs_of_type(notebook, "image/svg+xml")]
     places = re.compile(r"(?<![\w./<])/(?:home|root|tmp|usr|opt|work|Users|var)/\S*|site-packages")
