@@ -8,7 +8,7 @@ Each first call is in a process of its own with an empty cache, after imports an
 rounds of all libraries alternate, and the figures are medians. Seconds of wall time; the C compiler
 takes several units side by side, and the processor time of all is in brackets. `--before` is an
 interpreter with another version of functrans, `--jax` one that has JAX, and `--full` functrans
-without quick builds (lowering/c/quick.py).
+without baseline builds (lowering/c/baseline.py).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def first_call(library: str, place: str, title: str, size: str, results: str) ->
     arguments = lib.block_until_ready(lib.device_put(arguments))
     found = phases() if library == "functrans" else {}
     if full:
-        importlib.import_module("functrans.lowering.c.lower").quick_units = lambda text: None
+        importlib.import_module("functrans.lowering.c.lower").baseline_units = lambda text: None
     compiled = lib.jit(step)
     start = time.perf_counter()
     out = lib.block_until_ready(compiled(*arguments))
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jax", metavar="PYTHON")
     parser.add_argument("--before", metavar="PYTHON")
-    parser.add_argument("--full", action="store_true", help="without quick builds, too")
+    parser.add_argument("--full", action="store_true", help="without baseline builds, too")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()

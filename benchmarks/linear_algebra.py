@@ -58,24 +58,24 @@ def rows(dry: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:
 def functions(ft: Any) -> dict[str, Callable[..., Any]]:
     from functrans.scipy.linalg import cho_solve  # noqa: PLC0415
 
-    fnp, la = ft.numpy, ft.numpy.linalg
+    jnp, la = ft.numpy, ft.numpy.linalg
 
     def likelihood(p: Any, x: Any, y: Any) -> Any:
-        distance = fnp.sum((x[:, None] - x[None]) ** 2, -1)
-        kernel = fnp.exp(p[1] - 0.5 * distance * fnp.exp(-2 * p[0]))
-        factor = la.cholesky(kernel + fnp.exp(p[2]) * fnp.eye(len(x), dtype=x.dtype))
+        distance = jnp.sum((x[:, None] - x[None]) ** 2, -1)
+        kernel = jnp.exp(p[1] - 0.5 * distance * jnp.exp(-2 * p[0]))
+        factor = la.cholesky(kernel + jnp.exp(p[2]) * jnp.eye(len(x), dtype=x.dtype))
         alpha = cho_solve((factor, True), y)
-        return 0.5 * y @ alpha + fnp.sum(fnp.log(fnp.diagonal(factor)))
+        return 0.5 * y @ alpha + jnp.sum(jnp.log(jnp.diagonal(factor)))
 
     def evidence(p: Any, ys: Any) -> Any:
         def step(carry: Any, y: Any) -> Any:
             m, c = carry
-            m, c = p @ m, p @ c @ p.T + 0.1 * fnp.eye(4)
-            s, v = c + fnp.eye(4), y - m
+            m, c = p @ m, p @ c @ p.T + 0.1 * jnp.eye(4)
+            s, v = c + jnp.eye(4), y - m
             gain = la.solve(s, c).T
             return (m + gain @ v, c - gain @ c), v @ la.solve(s, v) + la.slogdet(s)[1]
 
-        return ft.lax.scan(step, (fnp.zeros(4), fnp.eye(4)), ys)[1].sum()
+        return ft.lax.scan(step, (jnp.zeros(4), jnp.eye(4)), ys)[1].sum()
 
     return {
         "cholesky": lambda a, b: ft.lax.linalg.cholesky(a, symmetrize_input=False),

@@ -27,7 +27,7 @@ import mpmath
 import numpy as np
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans import lax
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.prelude import Prelude
@@ -292,21 +292,21 @@ BLOCK = 1 << 24  # floats at a time
 
 def of_array(name: str) -> Callable[..., ft.Array]:
     """The function on arrays."""
-    return getattr(lax, name, None) or getattr(fnp, name)  # type: ignore[no-any-return]
+    return getattr(lax, name, None) or getattr(jnp, name)  # type: ignore[no-any-return]
 
 
 def worst_of_block(name: str, first: ft.Array, step: int) -> ft.Array:
     """The largest error in ulp of float32 on every step-th float of a block, against float64."""
-    bits = first + step * fnp.arange(BLOCK, dtype=np.uint32)
+    bits = first + step * jnp.arange(BLOCK, dtype=np.uint32)
     x = lax.bitcast_convert_type(bits, np.float32)
     top = 2.0**128
-    y = fnp.clip(of_array(name)(x).astype(np.float64), -top, top)
-    value = fnp.clip(of_array(name)(x.astype(np.float64)), -top, top)
+    y = jnp.clip(of_array(name)(x).astype(np.float64), -top, top)
+    value = jnp.clip(of_array(name)(x.astype(np.float64)), -top, top)
     exponent = lax.bitcast_convert_type(value, np.int64) >> 52 & 0x7FF
-    unit = lax.bitcast_convert_type(2069 - fnp.maximum(exponent, 897) << 52, np.float64)
-    error = fnp.abs(y - value) * unit
-    wrong = fnp.isnan(y) != fnp.isnan(value)
-    return fnp.max(fnp.where(wrong, 1e30, fnp.where(fnp.isnan(value), 0.0, error)))
+    unit = lax.bitcast_convert_type(2069 - jnp.maximum(exponent, 897) << 52, np.float64)
+    error = jnp.abs(y - value) * unit
+    wrong = jnp.isnan(y) != jnp.isnan(value)
+    return jnp.max(jnp.where(wrong, 1e30, jnp.where(jnp.isnan(value), 0.0, error)))
 
 
 def swept_on_gpu(name: str, step: int) -> float:

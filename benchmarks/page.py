@@ -205,8 +205,8 @@ def processes(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def first_calls(results: Mapping[str, Any]) -> Iterator[str]:
-    """Seconds of first calls: with quick builds, without, and of JAX; and those of the compiler."""
-    yield from header("program", "functrans", "of which gcc", "without quick builds", "JAX",
+    """Seconds of first calls with baseline builds, without them, and of JAX; and those of gcc."""
+    yield from header("program", "functrans", "of which gcc", "without baseline builds", "JAX",
                       "by JAX")
     for row in results["rows"]:
         if not {SUBJECT, "full", "jax"} <= row.keys():
@@ -260,7 +260,7 @@ SECTIONS = (
             "`benchmarks/scaling.py`: how many times as fast as on one thread; **bold** is slower.",
             scaling),
     Section("first-calls-intel-xeon", "First calls of programs over lanes, sixteen cores",
-            "`benchmarks/first_calls.py --full`: a quick build runs first, and the full one is "
+            "`benchmarks/first_calls.py --full`: a baseline build runs first, and the full one is "
             "made in the background. One round.", first_calls),
     Section("devices-h100", "Two H100, NVLink",
             "`benchmarks/devices.py`: a transformer of 12 layers, and sums of all GPUs' arrays "

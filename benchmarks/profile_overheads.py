@@ -26,7 +26,7 @@ from harness import duration
 from traced_programs import make_tanh_loss
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 
 INTERVAL = 0.001
 SHOWN = 20
@@ -37,28 +37,28 @@ def program() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     w = rng.standard_normal((8, 8)).astype(np.float32)
     x = rng.standard_normal((8, 8)).astype(np.float32)
-    loss = make_tanh_loss(fnp)
+    loss = make_tanh_loss(jnp)
     return {
         "ft": ft,
-        "fnp": fnp,
+        "jnp": jnp,
         "np": np,
         "numpy_loss": make_tanh_loss(np),
         "numpy_w": w,
         "numpy_x": x,
-        "w": fnp.asarray(w),
-        "x": fnp.asarray(x),
-        "one": fnp.asarray(np.float32(1)),
+        "w": jnp.asarray(w),
+        "x": jnp.asarray(x),
+        "one": jnp.asarray(np.float32(1)),
         "loss": loss,
         "gradient": ft.grad(loss),
-        "pull": ft.vjp(loss, fnp.asarray(w), fnp.asarray(x))[1],
+        "pull": ft.vjp(loss, jnp.asarray(w), jnp.asarray(x))[1],
     }
 
 
 LADDER = [
     ("NumPy: the loss alone", "numpy_loss(numpy_w, numpy_x)"),
-    ("one eager operation: tanh", "fnp.tanh(x)"),
+    ("one eager operation: tanh", "jnp.tanh(x)"),
     ("one eager product: x @ w", "x @ w"),
-    ("one eager sum", "fnp.sum(x)"),
+    ("one eager sum", "jnp.sum(x)"),
     ("the loss", "loss(w, x)"),
     ("flatten and unflatten (w, x)", "ft.tree.unflatten(*ft.tree.flatten((w, x))[::-1])"),
     ("jvp of the loss", "ft.jvp(loss, (w, x), (w, x))"),

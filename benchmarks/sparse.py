@@ -33,7 +33,7 @@ import scipy.sparse
 from harness import results_path
 
 import functrans as ft
-import functrans.numpy as fnp
+import functrans.numpy as jnp
 from functrans.experimental import sparse
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -81,7 +81,7 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
     summed = ft.jit(lambda m, o: (m.to_bcoo() + o.to_bcoo()).sum_duplicates(
         nse=both, remove_zeros=False))
     stored = ft.jit(lambda m, o: m.to_bcoo() + o.to_bcoo())
-    arrays = [fnp.asarray(v) for v in (x, wide, ct)]
+    arrays = [jnp.asarray(v) for v in (x, wide, ct)]
 
     def o_product(m: Any, o: Any) -> Any:
         return (m @ o).block_until_ready()
@@ -187,12 +187,12 @@ def cusparse(a: Any, operands: Any) -> dict[str, Any]:
 
 
 def band(x: Any) -> Any:
-    p = fnp.pad(x, 2)
-    return x ** 2 + p[:-4] * p[1:-3] - fnp.sin(p[3:-1]) + p[4:]
+    p = jnp.pad(x, 2)
+    return x ** 2 + p[:-4] * p[1:-3] - jnp.sin(p[3:-1]) + p[4:]
 
 
 def jacobians(n: int) -> Iterator[tuple[str, dict[str, Call]]]:
-    x = fnp.linspace(0.0, 1.0, n, dtype="float32")
+    x = jnp.linspace(0.0, 1.0, n, dtype="float32")
     few, dense = sparse.sparse_jacobian(band), ft.jit(ft.jacfwd(band))
     start = time.perf_counter()
     few(x).block_until_ready()

@@ -68,27 +68,27 @@ bool is_nan(T x) {
   return x != x;
 }
 
-template <Meeting::Op op, typename T>
+template <Communicator::Op op, typename T>
 T combine(T a, T b) {
-  if constexpr (op == Meeting::kSum) {
+  if constexpr (op == Communicator::kSum) {
     if constexpr (std::is_same_v<T, bool>) return a || b;
     else if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;  // overflow wraps
       return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
     } else return a + b;
-  } else if constexpr (op == Meeting::kProduct) {
+  } else if constexpr (op == Communicator::kProduct) {
     if constexpr (std::is_same_v<T, bool>) return a && b;
     else if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
     } else return a * b;
-  } else if constexpr (op == Meeting::kMax) {
+  } else if constexpr (op == Communicator::kMax) {
     return is_nan(a) || (!is_nan(b) && !precedes(a, b)) ? a : b;
   } else {
     return is_nan(a) || (!is_nan(b) && !precedes(b, a)) ? a : b;
   }
 }
 
-template <typename Format, Meeting::Op op>
+template <typename Format, Communicator::Op op>
 void reduce(const void* const* in, int members, i64 first, i64 count, void* out) {
   using Stored = typename Format::Stored;
   using Computed = typename Format::Computed;
@@ -108,40 +108,40 @@ void reduce(const void* const* in, int members, i64 first, i64 count, void* out)
 }
 
 template <typename Format>
-Reduce reduce_by(Meeting::Op op) {
+Reduce reduce_by(Communicator::Op op) {
   switch (op) {
-    case Meeting::kMax: return reduce<Format, Meeting::kMax>;
-    case Meeting::kMin: return reduce<Format, Meeting::kMin>;
-    case Meeting::kProduct: return reduce<Format, Meeting::kProduct>;
-    default: return reduce<Format, Meeting::kSum>;
+    case Communicator::kMax: return reduce<Format, Communicator::kMax>;
+    case Communicator::kMin: return reduce<Format, Communicator::kMin>;
+    case Communicator::kProduct: return reduce<Format, Communicator::kProduct>;
+    default: return reduce<Format, Communicator::kSum>;
   }
 }
 
 }  // namespace
 
-Reduce reduce_of(Meeting::Op op, Meeting::Type type) {
+Reduce reduce_of(Communicator::Op op, Communicator::Type type) {
   switch (type) {
-    case Meeting::kBool: return reduce_by<Plain<bool>>(op);
-    case Meeting::kInt8: return reduce_by<Plain<std::int8_t>>(op);
-    case Meeting::kInt16: return reduce_by<Plain<std::int16_t>>(op);
-    case Meeting::kInt32: return reduce_by<Plain<std::int32_t>>(op);
-    case Meeting::kInt64: return reduce_by<Plain<std::int64_t>>(op);
-    case Meeting::kUint8: return reduce_by<Plain<std::uint8_t>>(op);
-    case Meeting::kUint16: return reduce_by<Plain<std::uint16_t>>(op);
-    case Meeting::kUint32: return reduce_by<Plain<std::uint32_t>>(op);
-    case Meeting::kUint64: return reduce_by<Plain<std::uint64_t>>(op);
-    case Meeting::kFloat16: return reduce_by<Half>(op);
-    case Meeting::kBfloat16: return reduce_by<Bfloat>(op);
-    case Meeting::kFloat64: return reduce_by<Plain<double>>(op);
-    case Meeting::kComplex64: return reduce_by<Plain<std::complex<float>>>(op);
-    case Meeting::kComplex128: return reduce_by<Plain<std::complex<double>>>(op);
+    case Communicator::kBool: return reduce_by<Plain<bool>>(op);
+    case Communicator::kInt8: return reduce_by<Plain<std::int8_t>>(op);
+    case Communicator::kInt16: return reduce_by<Plain<std::int16_t>>(op);
+    case Communicator::kInt32: return reduce_by<Plain<std::int32_t>>(op);
+    case Communicator::kInt64: return reduce_by<Plain<std::int64_t>>(op);
+    case Communicator::kUint8: return reduce_by<Plain<std::uint8_t>>(op);
+    case Communicator::kUint16: return reduce_by<Plain<std::uint16_t>>(op);
+    case Communicator::kUint32: return reduce_by<Plain<std::uint32_t>>(op);
+    case Communicator::kUint64: return reduce_by<Plain<std::uint64_t>>(op);
+    case Communicator::kFloat16: return reduce_by<Half>(op);
+    case Communicator::kBfloat16: return reduce_by<Bfloat>(op);
+    case Communicator::kFloat64: return reduce_by<Plain<double>>(op);
+    case Communicator::kComplex64: return reduce_by<Plain<std::complex<float>>>(op);
+    case Communicator::kComplex128: return reduce_by<Plain<std::complex<double>>>(op);
     default: return reduce_by<Plain<float>>(op);
   }
 }
 
-i64 element_size(Meeting::Type type) {
+i64 element_size(Communicator::Type type) {
   constexpr i64 kSizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-  static_assert(sizeof kSizes / sizeof *kSizes == Meeting::kTypes);
+  static_assert(sizeof kSizes / sizeof *kSizes == Communicator::kTypes);
   return kSizes[type];
 }
 

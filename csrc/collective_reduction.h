@@ -1,7 +1,7 @@
 // Reductions of the buffers of several members, by operation and dtype.
 #pragma once
 
-#include "meeting.h"
+#include "communicator.h"
 
 #include <cstdint>
 
@@ -11,9 +11,9 @@ namespace functrans {
 // `count`, always in this order, so that all members get the same bits.
 using Reduce = void (*)(const void* const*, int, std::int64_t, std::int64_t, void*);
 
-Reduce reduce_of(Meeting::Op op, Meeting::Type type);
+Reduce reduce_of(Communicator::Op op, Communicator::Type type);
 
 // Bytes of an element.
-std::int64_t element_size(Meeting::Type type);
+std::int64_t element_size(Communicator::Type type);
 
 }  // namespace functrans

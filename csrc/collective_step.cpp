@@ -39,7 +39,7 @@ PyObject* bytes_at(const void* data, i64 bytes, bool writeable) {
 
 bool through_python(const Group& group, i64 kind, i64 op, i64 type, i64 count, i64 pairs,
                     const i64* ends, const void* in, void* out) {
-  const i64 bytes = count * element_size(static_cast<Meeting::Type>(type));
+  const i64 bytes = count * element_size(static_cast<Communicator::Type>(type));
   const i64 n = group.size;
   return with_gil([&] {
     Ref x(bytes_at(in, kind == kReduceScatter || kind == kAllToAll ? bytes * n : bytes, false));
@@ -60,24 +60,26 @@ bool through_python(const Group& group, i64 kind, i64 op, i64 type, i64 count, i
 
 bool through_memory(const Group& group, i64 kind, i64 op, i64 type, i64 count, i64 pairs,
                     const i64* ends, const void* in, void* out) {
-  Meeting& meeting = *group.meeting;
-  const i64 bytes = count * element_size(static_cast<Meeting::Type>(type));
+  Communicator& communicator = *group.communicator;
+  const i64 bytes = count * element_size(static_cast<Communicator::Type>(type));
   switch (kind) {
     case kAllReduce:
-      return meeting.all_reduce(group.member, in, count, out, static_cast<Meeting::Op>(op),
-                                static_cast<Meeting::Type>(type));
+      return communicator.all_reduce(group.member, in, count, out,
+                                     static_cast<Communicator::Op>(op),
+                                     static_cast<Communicator::Type>(type));
     case kReduceScatter:
-      return meeting.reduce_scatter(group.member, in, count, out, static_cast<Meeting::Op>(op),
-                                    static_cast<Meeting::Type>(type));
-    case kAllGather: return meeting.all_gather(group.member, in, bytes, out);
-    case kAllToAll: return meeting.all_to_all(group.member, in, bytes, out);
+      return communicator.reduce_scatter(group.member, in, count, out,
+                                         static_cast<Communicator::Op>(op),
+                                         static_cast<Communicator::Type>(type));
+    case kAllGather: return communicator.all_gather(group.member, in, bytes, out);
+    case kAllToAll: return communicator.all_to_all(group.member, in, bytes, out);
     default: {
       i64 source = -1, destination = -1;
       for (i64 p = 0; p < pairs; ++p) {
         if (ends[2 * p + 1] == group.member) source = ends[2 * p];
         if (ends[2 * p] == group.member) destination = ends[2 * p + 1];
       }
-      return meeting.permute(group.member, in, bytes, out, static_cast<int>(source),
+      return communicator.permute(group.member, in, bytes, out, static_cast<int>(source),
                              static_cast<int>(destination));
     }
   }
@@ -90,7 +92,7 @@ int collective(i64 kind, i64 key, i64 op, i64 type, i64 count, i64 pairs, const 
   for (std::size_t k = 0; k < here.count; ++k) {
     const Group& group = here.entries[k];
     if (group.key != key) continue;
-    if (group.meeting == nullptr) {
+    if (group.communicator == nullptr) {
       return through_python(group, kind, op, type, count, pairs, ends, in, out) ? 0 : 1;
     }
     PyThreadState* const held = PyGILState_Check() ? PyEval_SaveThread() : nullptr;

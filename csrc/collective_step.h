@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common.h"
-#include "meeting.h"
+#include "communicator.h"
 
 #include <cstddef>
 #include <vector>
@@ -19,10 +19,10 @@ Communicator* communicator_of(PyObject* object);
 // A group of the rank that a thread runs, by the number that programs know it by.
 struct Group {
   std::int64_t key;
-  Meeting* meeting;  // null where Python connects the members
+  Communicator* communicator;  // null where Python connects the members
   int member;
   int size;
-  cuda::Communicator* communicator = nullptr;  // of a GPU, by NCCL
+  cuda::Communicator* nccl = nullptr;  // of a GPU, by NCCL
 };
 
 // All groups of that rank; everything is borrowed from who runs the rank.
@@ -30,7 +30,7 @@ struct Groups {
   const Group* entries = nullptr;
   std::size_t count = 0;
   PyObject* python = nullptr;  // (kind, key, op, type, x, out, pairs) of other engines
-  PyObject* broken = nullptr;  // the class of the error of a meeting that was broken up
+  PyObject* broken = nullptr;  // the class of the error of a communicator that was aborted
 };
 
 // From now on those of this thread.

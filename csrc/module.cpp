@@ -15,7 +15,7 @@
 #include "library.h"
 #include "library_functions.h"
 #include "linear_tape.h"
-#include "meeting_type.h"
+#include "communicator_type.h"
 #include "program.h"
 #include "signature.h"
 #include "sparse_calls.h"
@@ -226,8 +226,9 @@ PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
   if (!import_numpy() || !init_allocator() || !init_key_dtypes(m.ptr()) || !init_array(m.ptr()) ||
-      !init_eager_op(m.ptr()) || !init_special(m.ptr()) || !init_meeting(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
-      !init_jit_function(m.ptr()) || !cuda::init_cuda(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
+      !init_eager_op(m.ptr()) || !init_special(m.ptr()) || !init_communicator(m.ptr()) ||
+      !init_threads() || !init_program(m.ptr()) || !init_jit_function(m.ptr()) ||
+      !cuda::init_cuda(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }
   register_gemm_library();

@@ -53,7 +53,7 @@ bool Rendezvous::barrier() {
   const std::uint32_t arrived = arrived_.fetch_add(1) + 1;
   const std::uint32_t left = left_.load();
   if (left > 0 && arrived + left >= all) {
-    break_up();
+    abort();
     return false;
   }
   if (arrived == all) {
@@ -78,10 +78,10 @@ bool Rendezvous::barrier() {
 void Rendezvous::leave() {
   const std::uint32_t left = left_.fetch_add(1) + 1;
   const std::uint32_t arrived = arrived_.load();
-  if (arrived > 0 && arrived + left >= static_cast<std::uint32_t>(members_)) break_up();
+  if (arrived > 0 && arrived + left >= static_cast<std::uint32_t>(members_)) abort();
 }
 
-void Rendezvous::break_up() {
+void Rendezvous::abort() {
   broken_.store(true);
   round_.fetch_add(1);
   futex(round_, FUTEX_WAKE_PRIVATE, kMostMembers);

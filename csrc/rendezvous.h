@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common.h"
-#include "meeting.h"
+#include "communicator.h"
 
 #include <atomic>
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace functrans {
 
 // One group of members, each of which is a thread.
-class Rendezvous final : public Meeting {
+class Rendezvous final : public Communicator {
  public:
   static constexpr int kMostMembers = 256;
 
   explicit Rendezvous(int members) : members_(members) {}
 
   int members() const override { return members_; }
-  // Each is false where the meeting was broken up.
+  // Each is false where the communicator was aborted.
   bool barrier(int member) override;
   bool all_gather(int member, const void* in, std::int64_t bytes, void* out) override;
   bool all_to_all(int member, const void* in, std::int64_t bytes, void* out) override;
@@ -32,7 +32,7 @@ class Rendezvous final : public Meeting {
                       Type type) override;
   // A member comes no more: who waits for it gets false.
   void leave();
-  void break_up();  // who waits, and who comes, gets false
+  void abort();  // who waits, and who comes, gets false
   void reset();     // while nobody is here
 
  private:

@@ -1,5 +1,5 @@
-// The meeting of threads as a class of Python.
-#include "meeting_type.h"
+// The communicator of threads as a class of Python.
+#include "communicator_type.h"
 #include "rendezvous.h"
 
 #include <new>
@@ -15,18 +15,18 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
                  Rendezvous::kMostMembers, members);
     return nullptr;
   }
-  return new_meeting(type, new (std::nothrow) Rendezvous(members));
+  return new_communicator(type, new (std::nothrow) Rendezvous(members));
 }
 
-Rendezvous& rendezvous_of(PyObject* self) { return static_cast<Rendezvous&>(meeting_of(self)); }
+Rendezvous& rendezvous_of(PyObject* self) { return static_cast<Rendezvous&>(communicator_of(self)); }
 
 PyObject* py_leave(PyObject* self, PyObject*) {
   rendezvous_of(self).leave();
   Py_RETURN_NONE;
 }
 
-PyObject* py_break_up(PyObject* self, PyObject*) {
-  rendezvous_of(self).break_up();
+PyObject* py_abort(PyObject* self, PyObject*) {
+  rendezvous_of(self).abort();
   Py_RETURN_NONE;
 }
 
@@ -37,7 +37,7 @@ PyObject* py_reset(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {
     {"leave", py_leave, METH_NOARGS, "leave(): a member comes no more."},
-    {"break_up", py_break_up, METH_NOARGS, "break_up(): all members get False."},
+    {"abort", py_abort, METH_NOARGS, "abort(): all members get False."},
     {"reset", py_reset, METH_NOARGS, "reset(): begin anew, while nobody is here."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -47,9 +47,9 @@ bool init_rendezvous(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.Rendezvous", sizeof(MeetingObject), 0,
+  PyType_Spec spec = {"functrans._runtime.Rendezvous", sizeof(CommunicatorObject), 0,
                       Py_TPFLAGS_DEFAULT, slots};
-  const Ref type(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(meeting_type)));
+  const Ref type(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(communicator_type)));
   return type && PyModule_AddObjectRef(module, "Rendezvous", type.get()) == 0;
 }
 

@@ -107,7 +107,7 @@ DEFERRED = {
     ("functrans.lowering.c.backend", "functrans.lowering.c.inspected"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.portable"),
-    ("functrans.lowering.c.backend", "functrans.lowering.c.quick"),
+    ("functrans.lowering.c.backend", "functrans.lowering.c.baseline"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.standalone"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.report"),

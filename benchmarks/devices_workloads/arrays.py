@@ -33,15 +33,13 @@ class Library:
         self.sharding, self.spec = sharding.NamedSharding, sharding.PartitionSpec
         if on_cpus and name == "functrans":
             top.config.cpu_devices(2)
+        self.on_cpus = on_cpus
         self.gpus = top.devices("cpu" if on_cpus else "gpu")
 
     def attention(self, q: Any, k: Any, v: Any) -> Any:
         if self.name == "jax":
-            try:
-                return self.nn.dot_product_attention(q, k, v, is_causal=True,
-                                                     implementation="cudnn")
-            except (RuntimeError, ValueError, NotImplementedError):
-                return self.nn.dot_product_attention(q, k, v, is_causal=True)
+            return self.nn.dot_product_attention(
+                q, k, v, is_causal=True, implementation="xla" if self.on_cpus else "cudnn")
         return self.nn.dot_product_attention(q, k, v, is_causal=True)
 
     def bytes_in_use(self) -> list[int]:

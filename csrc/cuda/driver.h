@@ -5,6 +5,7 @@
 #include "cuda/driver_api.h"
 
 #include <cstdint>
+#include <new>
 #include <string>
 
 namespace functrans::cuda {
@@ -56,6 +57,19 @@ void require_driver();
 
 // With the GIL: sets the Python exception (through the hook "cuda", which makes functrans' own).
 void raise_failure(const Failure& failure);
+
+// What `run` returns, or null with the exception of Python for a failure in it.
+template <typename Run>
+PyObject* guarded(Run run) {
+  try {
+    return run();
+  } catch (const Failure& failure) {
+    raise_failure(failure);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
+  return nullptr;
+}
 
 // Releases the GIL in a scope, also when a Failure passes through.
 class Unlocked {

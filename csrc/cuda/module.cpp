@@ -15,18 +15,6 @@
 namespace functrans::cuda {
 namespace {
 
-template <typename Run>
-PyObject* guarded(Run run) {
-  try {
-    return run();
-  } catch (const Failure& failure) {
-    raise_failure(failure);
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
-}
-
 PyObject* cuda_open(PyObject*, PyObject* args) {
   const char* path = nullptr;
   if (!PyArg_ParseTuple(args, "|z:cuda_open", &path)) return nullptr;

@@ -99,7 +99,7 @@ struct Reduced {
 // How NCCL calls a reduction of a dtype. A sum of booleans is `or`, that of complex numbers of pairs.
 Reduced reduced(std::int64_t op, std::int64_t type, const Device& device) {
   static constexpr int ops[] = {kSum, kMax, kMin, kProduct};
-  using R = Meeting;
+  using R = functrans::Communicator;
   const int plain = ops[op];
   switch (type) {
     case R::kBool: return {kUint8, op == R::kSum ? kMax : op == R::kProduct ? kMin : plain, 1};
@@ -164,7 +164,7 @@ void give(const Communicator& c, const CollectiveCall& call, CUstream stream) {
   const auto count = static_cast<std::size_t>(n.count);
   if (count == 0) return;
   const std::size_t bytes =
-      count * static_cast<std::size_t>(element_size(static_cast<Meeting::Type>(n.type)));
+      count * static_cast<std::size_t>(element_size(static_cast<functrans::Communicator::Type>(n.type)));
   const void* in = address(call.in);
   void* out = address(call.out);
   switch (n.kind) {
@@ -195,7 +195,7 @@ const Communicator& member_of(std::int64_t key, const Device& device) {
   const Groups& here = groups_of_thread();
   for (std::size_t k = 0; k < here.count; ++k) {
     const Group& group = here.entries[k];
-    if (group.key == key && group.communicator != nullptr) return *group.communicator;
+    if (group.key == key && group.nccl != nullptr) return *group.nccl;
   }
   if (key >= kBeside) return member_of(key - kBeside, device);
   throw Failure{Cause::library, kSuccess, "a collective",
@@ -318,8 +318,8 @@ std::uint64_t serial_of_groups() {
   const Groups& here = groups_of_thread();
   std::uint64_t found = 0;
   for (std::size_t k = 0; k < here.count; ++k) {
-    if (here.entries[k].communicator != nullptr) {
-      found = found * 0x9e3779b97f4a7c15 + here.entries[k].communicator->serial;
+    if (here.entries[k].nccl != nullptr) {
+      found = found * 0x9e3779b97f4a7c15 + here.entries[k].nccl->serial;
     }
   }
   return found;

@@ -17,18 +17,6 @@ Communicator& member_of(PyObject* object) {
   return *reinterpret_cast<CommunicatorObject*>(object)->member;
 }
 
-template <typename Run>
-PyObject* guarded(Run run) {
-  try {
-    return run();
-  } catch (const Failure& failure) {
-    raise_failure(failure);
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
-}
-
 PyObject* wrapped(const std::vector<Communicator*>& members) {
   Ref list(PyList_New(static_cast<Py_ssize_t>(members.size())));
   for (std::size_t k = 0; list && k < members.size(); ++k) {

@@ -166,18 +166,6 @@ PyObject* import_tensor(const DLTensor& tensor, void* managed, void (*destroy)(v
   return array;
 }
 
-template <typename Run>
-PyObject* guarded(Run run) {
-  try {
-    return run();
-  } catch (const Failure& failure) {
-    raise_failure(failure);
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
-}
-
 PyObject* export_checked(ArrayObject* array, PyObject* stream, bool versioned, bool copied) {
   DLDataType type;
   if (!type_of(PyArray_DESCR(array->np), type)) return nullptr;

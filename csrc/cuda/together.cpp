@@ -44,7 +44,7 @@ class InGroups {
 void give_up(const std::vector<Rank>& ranks) {
   for (const Rank& rank : ranks) {
     for (const Group& group : *rank.groups) {
-      if (group.communicator != nullptr) abort_member(*group.communicator);
+      if (group.nccl != nullptr) abort_member(*group.nccl);
     }
   }
 }

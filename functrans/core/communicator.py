@@ -49,7 +49,7 @@ _NAMES: Final[tuple[Any, ...]] = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     dtypes.bfloat16, "float32", "float64", "complex64", "complex128")
 TYPES: Final[dict[Any, int]] = {np.dtype(name): k for k, name in enumerate(_NAMES)}
-"""The numbers of reductions and dtypes in csrc/meeting.h."""
+"""The numbers of reductions and dtypes in csrc/communicator.h."""
 
 
 def key_of(axes: tuple[str, ...]) -> int:
@@ -122,7 +122,7 @@ class MeshMember(ABC):
 
 
     def step_group(self, axes: tuple[str, ...]) -> tuple[Any, int, int]:
-        """How steps of compiled programs reach a group: a Meeting or None, place and size.
+        """How steps of compiled programs reach a group: a Communicator or None, place and size.
 
         Where it is None they call the methods of the group.
         """

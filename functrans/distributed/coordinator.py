@@ -1,8 +1,8 @@
 """The coordinator: a small process beside process 0 that all processes hold a connection to.
 
 It is a process, so that it answers while process 0 holds the interpreter's lock, starts MPI, or
-dies. It tells them what is wrong with one of them (`judge.py`), collects small messages, and
-answers what MPICH asks of a process manager where no `mpiexec` started the processes (PMI 1, a
+dies. It tells them what is wrong with one of them (`failure_detector.py`), collects small messages,
+and answers what MPICH asks of a process manager where no `mpiexec` started the processes (PMI 1, a
 public protocol of lines of text). No data of programs goes through it. Messages are JSON, a line
 each.
 """
@@ -20,7 +20,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from functrans.distributed.judge import Judge, Peer
+from functrans.distributed.failure_detector import FailureDetector, Peer
 
 __all__ = ["Coordinator", "listen", "split_address", "start_coordinator"]
 
@@ -81,7 +81,7 @@ class Coordinator:
         self._server = sock
         self._count = count
         self.peers = [Peer(rank) for rank in range(count)]
-        self._judge = Judge(self.peers, collective_timeout, heartbeat_timeout,
+        self._detector = FailureDetector(self.peers, collective_timeout, heartbeat_timeout,
                             time.monotonic() + initialization_timeout)
         self._failed = False
         self._at_fault = -1
@@ -109,7 +109,7 @@ class Coordinator:
                 beat = now
                 self._tell_all({"beat": 1})
             if not self._failed:
-                found = self._judge.verdict(now)
+                found = self._detector.failure(now)
                 if found is not None:
                     self._failed = True
                     self._at_fault = found[0]

@@ -31,7 +31,7 @@ from functrans.core.cuda_libraries import loaded
 from functrans.core.errors import BackendError, CollectiveError
 from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
-from functrans.distributed.crews import Crew, run_on_crew
+from functrans.distributed.thread_teams import ThreadTeam, run_on_team
 
 __all__ = ["FEW_PROGRAMS", "PROGRAMS_BESIDE", "Broadcast", "NcclConnection", "NcclEngine",
            "NcclGroup", "OnFailure"]
@@ -140,7 +140,7 @@ class NcclMember(MeshMember):
         return self._connection.communicators(axes)[self.rank]
 
 
-class _NcclCrew(Crew):
+class _NcclTeam(ThreadTeam):
     """A thread for each GPU of this process, for programs that wait for Python."""
 
     def __init__(self, connection: NcclConnection) -> None:
@@ -151,7 +151,7 @@ class _NcclCrew(Crew):
     def leave(self, rank: int) -> None:
         """What others wait for was enqueued, or never is: that only they can know."""
 
-    def break_up(self) -> None:
+    def abort(self) -> None:
         self._connection.give_up()
 
 
@@ -179,20 +179,20 @@ class NcclConnection(Connection):
         self._by_axes: dict[tuple[tuple[str, ...], bool], dict[int, NcclCommunicator]] = {}
         self._others: list[NcclCommunicator] = []
         self._tables: dict[tuple[int, ...], list[Any]] = {}
-        self._crew: _NcclCrew | None = None
+        self._team: _NcclTeam | None = None
         self._making = threading.RLock()
         _connections.add(self)
 
     def run(self, program: Callable[[MeshMember], R]) -> list[R]:
         self._refuse_within_a_run()
         with _one_at_a_time:
-            crew = self._crew
-            if crew is None:
-                crew = self._crew = _NcclCrew(self)
+            team = self._team
+            if team is None:
+                team = self._team = _NcclTeam(self)
             try:
-                return run_on_crew(crew, program).outcome()
+                return run_on_team(team, program).outcome()
             except BaseException:
-                self._crew = None  # members know the communicators that were given up
+                self._team = None  # members know the communicators that were given up
                 raise
 
     def run_compiled(self, programs: Sequence[Any], arguments: Sequence[Sequence[Any]],
@@ -293,7 +293,7 @@ class NcclConnection(Connection):
     def forget(self) -> None:
         """Begin anew with the next run."""
         self._communicators, self._by_axes, self._others = {}, {}, []
-        self._tables, self._crew = {}, None
+        self._tables, self._team = {}, None
 
     def _refuse_within_a_run(self) -> None:
         outer = acting_member()

@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from functrans._runtime import Meeting, MpiMeeting, Rendezvous
+from functrans._runtime import Communicator, MpiCommunicator, Rendezvous
 from functrans.core.communicator import (
     Broken,
     Connection,
     Engine,
-    Group,
     MeshMember,
     acting_as,
     key_of,
@@ -22,7 +21,7 @@ from functrans.core.communicator import (
 from functrans.core.errors import BackendError, CollectiveError
 from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
-from functrans.distributed.local import MeetingGroup
+from functrans.distributed.groups import CommunicatorMember
 from functrans.distributed.processes import Processes, all_gather_bytes, current
 
 __all__ = ["HANDLES", "MpiEngine"]
@@ -33,46 +32,29 @@ MOST: Final = 400
 HANDLES: Final = (
     "C_BOOL", "INT8_T", "INT16_T", "INT32_T", "INT64_T", "UINT8_T", "UINT16_T", "UINT32_T",
     "UINT64_T", "", "", "FLOAT", "DOUBLE", "C_FLOAT_COMPLEX", "C_DOUBLE_COMPLEX")
-"""MPI's names of the dtypes in csrc/meeting.h."""
+"""MPI's names of the dtypes in csrc/communicator.h."""
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]+")
 
 
-class MpiMember(MeshMember):
+class MpiMember(CommunicatorMember):
     """The rank of this process while it runs programs."""
 
     def __init__(self, mesh: Mesh, rank: int, processes: Processes) -> None:
-        self.mesh = mesh
-        self.rank = rank
+        super().__init__(mesh, rank)
         self._processes = processes
-        self._groups: dict[tuple[str, ...], MeetingGroup] = {}
         self._communicators: list[Any] = []
 
-    def group(self, axes: tuple[str, ...]) -> Group:
-        return self._member_of(axes)
-
-    def step_group(self, axes: tuple[str, ...]) -> tuple[Any, int, int]:
-        group = self._member_of(axes)
-        return group.meeting, group.index, group.size
-
-    def _member_of(self, axes: tuple[str, ...]) -> MeetingGroup:
-        found = self._groups.get(axes)
-        if found is None:
-            ranks = self.mesh.group(self.rank, axes)
-            found = self._groups[axes] = MeetingGroup(
-                self._meeting(ranks, key_of(axes)), ranks.index(self.rank), len(ranks))
-        return found
-
-    def _meeting(self, ranks: tuple[int, ...], key: int) -> Meeting:
-        """A communicator of these ranks alone: what other programs send does not come here."""
+    def communicator(self, ranks: tuple[int, ...], axes: tuple[str, ...]) -> Communicator:
+        """One of these ranks alone: what other programs send does not come here."""
         if len(ranks) == 1:
             return Rendezvous(1)
         mpi = self._processes.mpi
         world = mpi.COMM_WORLD
         members = [self.mesh.ranks[r].process_index for r in ranks]
-        communicator = world.Create_group(world.Get_group().Incl(members), key % 32749)
-        communicator.Set_errhandler(mpi.ERRORS_RETURN)
-        self._communicators.append(communicator)
-        return MpiMeeting(mpi._handleof(communicator), len(ranks))
+        made = world.Create_group(world.Get_group().Incl(members), key_of(axes) % 32749)
+        made.Set_errhandler(mpi.ERRORS_RETURN)
+        self._communicators.append(made)
+        return MpiCommunicator(mpi._handleof(made), len(ranks))
 
 
 class MpiConnection(Connection):

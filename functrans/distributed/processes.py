@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from functrans.core.errors import BackendError
 from functrans.core.source import user_source
-from functrans.distributed.watch import ProcessWatch
+from functrans.distributed.coordinator_client import CoordinatorClient
 
 __all__ = ["Processes", "all_gather_bytes", "broadcast_bytes", "current", "is_initialized",
            "on_failure", "set_current"]
@@ -20,7 +20,7 @@ class Processes:
 
     index: int
     count: int
-    watch: ProcessWatch
+    watch: CoordinatorClient
     mpi: Any
     """The module mpi4py.MPI, or None where there is no MPI among these processes."""
     why_no_mpi: str = ""

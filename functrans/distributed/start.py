@@ -18,6 +18,7 @@ from functrans.core.communicator import ProcessDevices, set_processes
 from functrans.core.cpu_devices import cpu_device_count
 from functrans.core.errors import ArgumentError, BackendError, CollectiveError
 from functrans.distributed.coordinator import listen, split_address, start_coordinator
+from functrans.distributed.coordinator_client import CoordinatorClient
 from functrans.distributed.engines import register_engine
 from functrans.distributed.gpus import NcclEngine
 from functrans.distributed.mpi import HANDLES
@@ -29,7 +30,6 @@ from functrans.distributed.processes import (
     on_failure,
     set_current,
 )
-from functrans.distributed.watch import ProcessWatch
 
 __all__ = ["initialize", "shutdown"]
 
@@ -94,7 +94,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         if rank == 0:
             start_coordinator(_listening(place.address), count, *timeouts, initialization_timeout)
     try:
-        watch = ProcessWatch(address, rank, count, initialization_timeout,
+        watch = CoordinatorClient(address, rank, count, initialization_timeout,
                              heartbeat_timeout_seconds)
     except TimeoutError as error:
         raise CollectiveError(

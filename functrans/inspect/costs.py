@@ -17,7 +17,7 @@ from functrans.lowering.report import (
     line_of,
 )
 
-__all__ = ["AlikeSteps", "Costs", "KernelCost", "costliest_line", "costs_of"]
+__all__ = ["Costs", "KernelCost", "StepGroup", "costliest_line", "costs_of"]
 
 BANDWIDTH: Final = 30e9
 """Bytes in a second of a CPU that is not there yet, ..."""
@@ -45,7 +45,7 @@ class KernelCost:
 
 
 @dataclass(frozen=True)
-class AlikeSteps:
+class StepGroup:
     """Steps of one code for one line, as those of layers that repeat are."""
 
     steps: tuple[KernelCost, ...]
@@ -79,12 +79,12 @@ class Costs:
     """What the host computes of a program for it or for a GPU, and why."""
 
     @property
-    def alike(self) -> tuple[AlikeSteps, ...]:
+    def groups(self) -> tuple[StepGroup, ...]:
         """The steps, those of one code and line together, most first."""
         groups: dict[tuple[str, Line | None], list[KernelCost]] = {}
         for c in self.steps:
             groups.setdefault((_NUMBER.sub("", c.kernel.name), c.line), []).append(c)
-        found = [AlikeSteps(tuple(steps)) for steps in groups.values()]
+        found = [StepGroup(tuple(steps)) for steps in groups.values()]
         return tuple(sorted(found, key=lambda group: -group.share))
 
     def __str__(self) -> str:

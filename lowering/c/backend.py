@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["CBackend", "CExecutable", "options_of"]
 
 MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
-                           "libs": [str], "heavy": bool, "quick": bool}
+                           "libs": [str], "heavy": bool, "baseline": bool}
 
 
 class CBackend(Backend):
@@ -67,7 +67,7 @@ class CBackend(Backend):
             program = known and _loaded(jaxpr, prints, *known, cache)
             if known is not None and program is not None:
                 executable = CExecutable(jaxpr, donated, program)
-                if known[0]["quick"]:
+                if known[0]["baseline"]:
                     self._watch(executable, cache, prints, key, None)
                 return executable
         made = self._made(jaxpr, donated, require_inplace, cache) if self._has_compiler else None
@@ -77,13 +77,13 @@ class CBackend(Backend):
                                        fix="jit without memory_limit; functrans.explain says what "
                                            "of it is not compiled")
             return self._fallback.compile(jaxpr, donated, require_inplace)
-        executable, path, is_quick = made
+        executable, path, is_baseline = made
         # another process would not be told of what could not be written as planned
         if prints is not None and key is not None and not executable.lowered.text.is_fallback:
-            manifest = _manifest(executable.lowered, prints, is_quick)
+            manifest = _manifest(executable.lowered, prints, is_baseline)
             if manifest is not None:
                 store_manifest(cache, key, manifest, path)
-        if is_quick:
+        if is_baseline:
             self._watch(executable, cache, prints, key, executable.lowered)
         return executable
 
@@ -94,7 +94,7 @@ class CBackend(Backend):
         A program from the cache is lowered again for that.
         """
         # later: most programs of most processes are full builds in the cache
-        from functrans.lowering.c.quick import in_background  # noqa: PLC0415
+        from functrans.lowering.c.baseline import in_background  # noqa: PLC0415
 
         jaxpr, donated, context = executable.jaxpr, executable.donated, copy_context()
 
@@ -147,15 +147,17 @@ class CBackend(Backend):
 
     def _made(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
               cache: Cache) -> tuple[CExecutable, Path, bool] | None:
-        """A program compiled now, or found by its C text, and whether that is a quick build; None
-        where NumPy must evaluate."""
+        """A program compiled now, or found by its C text, and whether that is a baseline build.
+
+        None where NumPy must evaluate.
+        """
         # later: most programs of most processes are in the cache
         from functrans.lowering.c.lower import (  # noqa: PLC0415
             CompilerError,
             CompilerMissing,
+            baseline_units,
             compiled,
             lower,
-            quick_units,
         )
 
         count = f"{len(jaxpr.eqns)} equation{'s' if len(jaxpr.eqns) > 1 else ''}"
@@ -168,10 +170,10 @@ class CBackend(Backend):
                 progress.doing = (f"{what}: the C compiler has {_kernels_text(lowered)}, which "
                                   "stay on the disk")
                 try:
-                    quick = quick_units(lowered.text)
-                    path = compiled(lowered, require_inplace, cache, quick)
+                    baseline = baseline_units(lowered.text)
+                    path = compiled(lowered, require_inplace, cache, baseline)
                 except CompilerError as refused:
-                    quick = None
+                    baseline = None
                     plain = lower(jaxpr, donated, plain=True)  # its kernels have other texts
                     if plain is None:
                         raise
@@ -191,11 +193,11 @@ class CBackend(Backend):
             program = _program_of(jaxpr, lowered, path)
         except OSError as error:
             cache.disown(path.stem, error)
-            path = compiled(lowered, require_inplace, cache, quick)
+            path = compiled(lowered, require_inplace, cache, baseline)
             program = _program_of(jaxpr, lowered, path)
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
-        return executable, path, quick is not None
+        return executable, path, baseline is not None
 
 
 def options_of(donated: frozenset[int], require_inplace: bool) -> list[str]:
@@ -218,7 +220,7 @@ def _kernels_text(lowered: LoweredToC) -> str:
     return f"{kernels} kernel{'s' * (kernels != 1)} ({size} KiB)"
 
 
-def _manifest(lowered: LoweredToC, prints: Fingerprint, is_quick: bool) -> dict[str, Any] | None:
+def _manifest(lowered: LoweredToC, prints: Fingerprint, is_baseline: bool) -> dict[str, Any] | None:
     """What another process must know to run the program; None where it cannot know it.
 
     Calls of Python are made from equations of the simplified jaxpr, and some constants by passes.
@@ -230,7 +232,7 @@ def _manifest(lowered: LoweredToC, prints: Fingerprint, is_quick: bool) -> dict[
     return {"constants": constants, "aliases": text.aliases,
             "arena": text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
             "sizes": list(map(list, lowered.sizes)), "libs": text.libs, "heavy": text.heavy,
-            "quick": is_quick}
+            "baseline": is_baseline}
 
 
 def _loaded(jaxpr: Jaxpr, prints: Fingerprint, manifest: dict[str, Any],

@@ -21,12 +21,12 @@ from functrans.core.dims import Dim, Size
 from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, subjaxprs
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.c.baseline import BASELINE_FLAGS, QuietChildren, baseline_units
 from functrans.lowering.c.dynamic_buffers import UnsupportedProgram
 from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.c.interface import spec
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa
 from functrans.lowering.c.program import FunctionWriter, ProgramText, write_program
-from functrans.lowering.c.quick import QUICK_FLAGS, QuietChildren, quick_units
 from functrans.lowering.c.toolchain import (
     Children,
     CompilerError,
@@ -54,8 +54,17 @@ from functrans.lowering.schedule.recomputation_prices import CPU_PRICES, cheaper
 from functrans.lowering.store.cache import FORMAT, Cache, digest
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
-__all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "build_fully", "compiled",
-           "in_real_numbers", "load_or_compile", "lower", "quick_units"]
+__all__ = [
+    "CompilerError",
+    "CompilerMissing",
+    "LoweredToC",
+    "baseline_units",
+    "build_fully",
+    "compiled",
+    "in_real_numbers",
+    "load_or_compile",
+    "lower",
+]
 
 
 @dataclass(eq=False, repr=False)
@@ -161,19 +170,19 @@ def _at_peak(main: FunctionWriter) -> Iterator[Value]:
 
 def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache,
              units: Sequence[str] | None = None) -> Path:
-    """The shared object of a program, or of its quick build, which has units of its own. Raises
+    """The shared object of a program, or of its baseline build, which has units of its own. Raises
     CompilerMissing, and BackendError where `require_inplace` is asked for and an update needs a
     copy."""
     if require_inplace and lowered.text.copied:
         raise copies_needed(*lowered.text.copied[0])
     if units is not None:
-        flags = [*COMMON_FLAGS, *QUICK_FLAGS, *compiled_isa().flags]
+        flags = [*COMMON_FLAGS, *BASELINE_FLAGS, *compiled_isa().flags]
         return load_or_compile(units, flags, cache)
     return load_or_compile(lowered.text.units, flags_of(lowered.text), cache)
 
 
 def build_fully(text: ProgramText, cache: Cache) -> Path:
-    """The shared object of a program whose quick build runs meanwhile."""
+    """The shared object of a program whose baseline build runs meanwhile."""
     return load_or_compile(text.units, flags_of(text), cache, QuietChildren)
 
 

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "glossary.md").read_text()
 FOLDERS = {"primitives": ROOT / "primitives", "lowering": ROOT / "lowering"}
-CITED = re.findall(r"`((?:core|transforms|primitives|lowering|export|inspect)(?:\.\w+)+)`", PAGE)
+ROOMS = "core|transforms|primitives|lowering|export|inspect|distributed"
+CITED = re.findall(rf"`((?:{ROOMS})(?:\.\w+)+)`", PAGE)
 
 
 def defined_in(path):
@@ -44,5 +45,5 @@ def test_every_group_has_entries():
     groups = PAGE.split("\n## ")[1:]
     assert [g.partition("\n")[0] for g in groups] == [
         "Language", "Transforms", "Passes", "Schedule", "Memory", "C emitter", "GPU emitter",
-        "Runtime", "Store", "Inspect"]
+        "Runtime", "Several devices", "Store", "Inspect"]
     assert all(re.search(r"^- \*\*", g, re.M) for g in groups)

@@ -77,7 +77,7 @@ def test_steps_of_layers_that_repeat_are_told_once():
 
     layers = [np.ones((32, 32), "float32")] * 4
     explained = ft.explain(network, layers, np.ones((64, 32), "float32"), target="cpu")
-    (group,) = explained.costs.alike
+    (group,) = explained.costs.groups
     assert len(group.steps) == 4 and group.share == pytest.approx(1)
     assert f"{group.name}, 4 such" in str(explained)
     assert f"<b>{group.name} × 4</b>" in explained._repr_html_()

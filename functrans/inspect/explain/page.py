@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.jaxpr_html import equation_html, program_html
 from functrans.core.notation import Names, bodies
-from functrans.inspect.costs import AlikeSteps, KernelCost
+from functrans.inspect.costs import KernelCost, StepGroup
 from functrans.inspect.explain.code import Instruction, code_html, instructions_html
 from functrans.inspect.explain.text import (
     collective_lines,
@@ -70,9 +70,9 @@ class _Page:
 
     def text(self) -> str:
         r, costs = self.report, self.explained.costs
-        groups = [self.alike(group, k < WITH_MACHINE_CODE)
-                  for k, group in enumerate(costs.alike)]
-        rest = sum(len(group.steps) for group in costs.alike[SHOWN_STEPS:])
+        groups = [self.step_group(group, k < WITH_MACHINE_CODE)
+                  for k, group in enumerate(costs.groups)]
+        rest = sum(len(group.steps) for group in costs.groups[SHOWN_STEPS:])
         kernels = "".join(groups[:SHOWN_STEPS]) + fold(f"{rest} more steps",
                                                        "".join(groups[SHOWN_STEPS:]))
         idle = idle_by_estimate(r)
@@ -115,7 +115,7 @@ class _Page:
                 'placeholder="primitive, line, kernel"></label> '
                 '<span class="dim" data-found aria-live="polite"></span></div>')
 
-    def alike(self, group: AlikeSteps, is_costly: bool) -> str:
+    def step_group(self, group: StepGroup, is_costly: bool) -> str:
         """A step, or steps of one code below a line with their sum."""
         first = group.steps[0]
         if len(group.steps) == 1:
@@ -132,7 +132,7 @@ class _Page:
                 f'<span class="wide">{self.place(first.line) if first.line else ""}</span>')
         numbers = " ".join(f"k{self.kernel_numbers[id(k)]}" for k in kernels)
         steps = "".join(self.kernel(c, is_costly and c is first) for c in group.steps)
-        return (f'<details class="kernel alike" data-t="{numbers}"><summary>{head}</summary>'
+        return (f'<details class="kernel step-group" data-t="{numbers}"><summary>{head}</summary>'
                 f"{steps}</details>")
 
     def kernel(self, cost: KernelCost, is_costly: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.notation import Names, bodies, equation_line
-from functrans.inspect.costs import AlikeSteps, Costs
+from functrans.inspect.costs import Costs, StepGroup
 from functrans.inspect.regions import LineGroup, Region, regions_of
 from functrans.inspect.utilisation import idle_by_estimate
 from functrans.lowering.report import (
@@ -81,7 +81,7 @@ def _costs(costs: Costs) -> list[str]:
     found = [str(costs)]
     found += [f"on the host: {name}: {why}" for name, why in costs.on_host] or [
         "nothing runs on the host"] * bool(costs.steps)
-    shown, rest = costs.alike[:SHOWN_STEPS], costs.alike[SHOWN_STEPS:]
+    shown, rest = costs.groups[:SHOWN_STEPS], costs.groups[SHOWN_STEPS:]
     width = max(len(_title(group)) for group in shown)
     for group in shown:
         kernels = [c.kernel for c in group.steps]
@@ -96,7 +96,7 @@ def _costs(costs: Costs) -> list[str]:
     return found
 
 
-def _title(group: AlikeSteps) -> str:
+def _title(group: StepGroup) -> str:
     count = len(group.steps)
     return _times(group.steps[0].kernel) if count == 1 else f"{group.name}, {count} such"
 

@@ -18,26 +18,26 @@ from functrans import _runtime
 from functrans.core.errors import CollectiveError
 from functrans.core.source import is_internal, user_source
 
-__all__ = ["ProcessWatch"]
+__all__ = ["CoordinatorClient"]
 
 BEAT: Final = 0.5
 _LIBRARY: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _KINDS: Final = ("a barrier", "all_gather", "all_to_all", "ppermute", "a broadcast", "psum",
                  "psum_scatter")
-"""How csrc/mpi_meeting.cpp numbers what a process waits in."""
+"""How csrc/mpi_communicator.cpp numbers what a process waits in."""
 _COMPILING: Final = frozenset(("stage", "compile", "compile_for", "compile_for_mesh", "partition",
                                "compile_for_sizes"))
 """Functions of the package within which a process is slow and not lost."""
 
 
-class ProcessWatch:
+class CoordinatorClient:
     """The connection to the coordinator, and a thread that hears and tells."""
 
     def __init__(self, address: tuple[str, int], rank: int, count: int, seconds: float,
                  heartbeat_timeout: float) -> None:
         self.rank = rank
         self.failure = ""
-        self.on_failure: list[Callable[[], None]] = [_runtime.mpi_break_up]
+        self.on_failure: list[Callable[[], None]] = [_runtime.mpi_abort]
         """Called once, in the watching thread, when a process failed."""
         self._heartbeat = heartbeat_timeout
         self._program, self._run = "no program", 0

@@ -1,4 +1,4 @@
-"""The quick build of a program: the same bits as the full one, which takes its place later."""
+"""The baseline build of a program: the same bits as the full one, which takes its place later."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 from functrans._runtime import Program
-from functrans.lowering.c import lower, quick
+from functrans.lowering.c import baseline, lower
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.toolchain import is_clang
 
-pytestmark = pytest.mark.skipif(is_clang(), reason="quick builds are gcc's")
+pytestmark = pytest.mark.skipif(is_clang(), reason="baseline builds are gcc's")
 
 
 def oscillators(count: int):
-    """Lanes of a step with many powers, which a quick build calls."""
+    """Lanes of a step with many powers, which a baseline build calls."""
     def lane(x, p):
         def going(state):
             return (state[0] < 3.0) & (state[2] < 20)
@@ -64,13 +64,13 @@ def bits(results) -> list[bytes]:
 
 
 def wait_for_builds() -> None:
-    thread = quick._work.thread
+    thread = baseline._work.thread
     if thread is not None:
         thread.join()
 
 
-def test_the_full_build_takes_the_place_of_the_quick_one(cache, monkeypatch):
-    monkeypatch.setattr(quick, "AFTER", 1)
+def test_the_full_build_takes_the_place_of_the_baseline_one(cache, monkeypatch):
+    monkeypatch.setattr(baseline, "AFTER", 1)
     replaced = []
     monkeypatch.setattr(lower, "build_fully", lambda text, cache, real=lower.build_fully: (
         replaced.append(text), real(text, cache))[1])
@@ -79,76 +79,76 @@ def test_the_full_build_takes_the_place_of_the_quick_one(cache, monkeypatch):
     first = bits(jitted(*args))  # at its end the full build is begun
     wait_for_builds()
     assert len(replaced) == 1
-    assert "'quick': False" in program_of(cache)
+    assert "'baseline': False" in program_of(cache)
     assert len(list(cache.glob("*.so"))) == 2
     assert bits(jitted(*args)) == first
     assert first == bits(ft.jit(f)(*args))
 
 
-def test_a_program_that_hardly_runs_stays_a_quick_build(cache):
+def test_a_program_that_hardly_runs_stays_a_baseline_build(cache):
     f, args = oscillators(40)
     first = bits(ft.jit(f)(*args))
-    assert quick._work.thread is None
-    assert "'quick': True" in program_of(cache)
+    assert baseline._work.thread is None
+    assert "'baseline': True" in program_of(cache)
     assert len(list(cache.glob("*.so"))) == 1
     source = f"""
         import sys
         sys.path.insert(0, {os.fspath(Path(__file__).parents[2])!r})
-        from tests.c import test_quick
-        from functrans.lowering.c import quick
+        from tests.c import test_baseline
+        from functrans.lowering.c import baseline
         import functrans as ft
-        quick.AFTER = 1
-        f, args = test_quick.oscillators(40)
+        baseline.AFTER = 1
+        f, args = test_baseline.oscillators(40)
         jitted = ft.jit(f)
-        first = test_quick.bits(jitted(*args))
-        test_quick.wait_for_builds()
-        assert test_quick.bits(jitted(*args)) == first
+        first = test_baseline.bits(jitted(*args))
+        test_baseline.wait_for_builds()
+        assert test_baseline.bits(jitted(*args)) == first
         sys.stdout.buffer.write(b"".join(first))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True,
                           check=True, timeout=300, env={**os.environ})
     assert done.stdout == b"".join(first)  # another process takes it from the cache, ...
-    assert "'quick': False" in program_of(cache)  # ... and makes the full one
+    assert "'baseline': False" in program_of(cache)  # ... and makes the full one
 
 
-def test_small_programs_have_no_quick_build():
+def test_small_programs_have_no_baseline_build():
     f, args = lambda x: jnp.tanh(x) * 2, (np.ones(100, np.float32),)
-    assert quick.quick_units(lowered_of(f, args).text) is None
+    assert baseline.baseline_units(lowered_of(f, args).text) is None
 
 
-def test_long_programs_have_no_quick_build(monkeypatch):
+def test_long_programs_have_no_baseline_build(monkeypatch):
     found = lowered_of(*oscillators(64))
-    units = quick.quick_units(found.text)
+    units = baseline.baseline_units(found.text)
     assert units is not None and len(units) == len(found.text.units)
     assert all("static __attribute__((noinline)) f32x" in u for u in units if " k0(void" in u)
-    monkeypatch.setattr(quick, "MOST_WORK", 100)
-    assert quick.quick_units(found.text) is None
+    monkeypatch.setattr(baseline, "MOST_WORK", 100)
+    assert baseline.baseline_units(found.text) is None
 
 
 def test_python_ends_while_a_build_is_under_way(cache):
     source = f"""
         import sys
         sys.path.insert(0, {os.fspath(Path(__file__).parents[2])!r})
-        from tests.c import test_quick
-        from functrans.lowering.c import quick
+        from tests.c import test_baseline
+        from functrans.lowering.c import baseline
         import functrans as ft
-        quick.AFTER = 1
-        f, args = test_quick.oscillators(40)
+        baseline.AFTER = 1
+        f, args = test_baseline.oscillators(40)
         ft.jit(f)(*args)
-        assert quick._work.thread is not None
+        assert baseline._work.thread is not None
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(source)], check=True, timeout=300)
     assert not list(cache.glob(".work-*"))
 
 
 def test_a_child_process_computes_while_a_build_is_under_way(cache, monkeypatch):
-    monkeypatch.setattr(quick, "AFTER", 1)
+    monkeypatch.setattr(baseline, "AFTER", 1)
     f, args = oscillators(48)
     jitted = ft.jit(f)
     first = bits(jitted(*args))
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if bits(jitted(*args)) == first and quick._work.thread is None else 1)
+        os._exit(0 if bits(jitted(*args)) == first and baseline._work.thread is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     wait_for_builds()
 

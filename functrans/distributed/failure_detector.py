@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Judge", "Peer"]
+__all__ = ["FailureDetector", "Peer"]
 
 SETTLED: Final = 2.0
 """Seconds: who waits for so long is not merely a little later or earlier than the others."""
@@ -61,7 +61,7 @@ class Peer:
         self.leaving = bool(state["leaving"])
 
 
-class Judge:
+class FailureDetector:
     """Says once what is wrong, naming the process at fault."""
 
     def __init__(self, peers: Sequence[Peer], collective_timeout: float,
@@ -73,7 +73,7 @@ class Judge:
         self._heartbeat = heartbeat_timeout
         self._still: tuple[float, tuple[int, ...]] = (0.0, ())
 
-    def verdict(self, now: float) -> tuple[int, str] | None:
+    def failure(self, now: float) -> tuple[int, str] | None:
         """The process at fault, and what is to be said of it; None while all is well."""
         waiting = [p for p in self.peers if p.waited > 0 and not p.ended]
         missing = [p for p in self.peers if not p.heard]

@@ -1,14 +1,14 @@
-"""A quick first build of a program, and the full one in the background.
+"""Tiered compilation: a baseline build of a program runs first, the full one is made meanwhile.
 
 gcc's time is that of the instructions that it is given, and most of those of a kernel of lanes are
-copies of few functions: eight powers, 48 gathers. The quick build calls them. It is the same text
-for the rest, so that both builds give the same bits (but for those of a NaN), and it is what the
-program runs first. A program that has run for a while gets the full build: it is made in the
-background, and takes the place of the quick one between two calls.
+copies of few functions: eight powers, 48 gathers. The baseline build calls them. It is the same
+text for the rest, so that both builds give the same bits (but for those of a NaN). A program that
+has run for a while gets the full build: it is made in the background, and takes the place of the
+baseline one between two calls.
 
-Processor time of gcc in s and ms of a call on one core of an EPYC, quick build and full one:
+Processor time of gcc in s and ms of a call on one core of an EPYC, baseline build and full one:
 
-| program | quick | full | a call, quick | full |
+| program | baseline | full | a call, baseline | full |
 |---|---|---|---|---|
 | `lane_forest` | 0.14 | 0.33 | 0.085 | 0.063 |
 | `boosted_trees` | 0.22 | 0.76 | 1.37 | 1.30 |
@@ -37,9 +37,9 @@ from functrans.lowering.c.toolchain import Children, is_clang
 if TYPE_CHECKING:
     from functrans.lowering.c.program import ProgramText
 
-__all__ = ["QUICK_FLAGS", "QuietChildren", "in_background", "quick_units"]
+__all__ = ["BASELINE_FLAGS", "QuietChildren", "baseline_units", "in_background"]
 
-QUICK_FLAGS: Final = ("-fipa-ra",)
+BASELINE_FLAGS: Final = ("-fipa-ra",)
 """A caller saves those registers alone that a function changes: a call of a gather or of a power
 changes few. Boosted trees take 1.37 ms with it, 1.59 without, 1.30 without calls."""
 LEAST: Final = 24
@@ -58,14 +58,14 @@ _INSTRUCTION = re.compile(r"__builtin_\w+|__asm__|[-+*/&|^<>?~]=?|\[")
 _KERNEL = re.compile(r" = ")
 
 
-def quick_units(text: ProgramText) -> list[str] | None:
-    """The units of the quick build of a program; None where there is none."""
+def baseline_units(text: ProgramText) -> list[str] | None:
+    """The units of the baseline build of a program; None where there is none."""
     if is_clang() or text.is_fallback or text.main.work > MOST_WORK:
         return None
     prelude = text.main.prelude
     functions, source = prelude.functions(), prelude.source()
     counts = _instructions(functions)
-    full, quick, units = 0, 0, []
+    full, baseline, units = 0, 0, []
     for unit in text.units:
         if not unit.startswith(source):
             return None
@@ -75,9 +75,9 @@ def quick_units(text: ProgramText) -> list[str] | None:
         called = [name for name, n in calls.items() if n > 1 and counts.get(name, 0) >= LEAST]
         work = own + sum(n * counts.get(name, 0) for name, n in calls.items())
         full = max(full, work)
-        quick = max(quick, work - sum((calls[name] - 1) * counts[name] for name in called))
+        baseline = max(baseline, work - sum((calls[name] - 1) * counts[name] for name in called))
         units.append(_calling(functions, source, called) + kernels)
-    return units if full - quick >= LEAST_SAVED else None
+    return units if full - baseline >= LEAST_SAVED else None
 
 
 def _instructions(functions: Mapping[str, str]) -> dict[str, int]:
@@ -144,7 +144,7 @@ class _Work:
                     self.thread = None
                     return
                 job = self.waiting.popleft()
-            # the quick build stays where the full one cannot be made: it computes the same
+            # the baseline build stays where the full one cannot be made: it computes the same
             with contextlib.suppress(_OverError, BackendError, OSError):
                 job()
             self.children = None
@@ -178,7 +178,8 @@ def in_background(program: Program, make: Callable[[], os.PathLike[str]]) -> Non
     `make` may not hold the program, which holds it.
     """
     def begin(program: Program) -> None:
-        with contextlib.suppress(RuntimeError):  # no thread can be started: the quick build stays
+        # where no thread can be started the baseline build stays
+        with contextlib.suppress(RuntimeError):
             _work.add(lambda: program.replace(make()))
 
     program.watch(begin, AFTER)

@@ -18,7 +18,7 @@ from functrans.core.errors import CollectiveError
 from functrans.core.mesh import Mesh
 from functrans.core.source import user_source
 
-__all__ = ["Crew", "CrewRun", "run_on_crew"]
+__all__ = ["TeamRun", "ThreadTeam", "run_on_team"]
 
 R = TypeVar("R")
 
@@ -36,7 +36,7 @@ class _Worker:
             self.jobs.get()()
 
 
-class Crew(ABC):
+class ThreadTeam(ABC):
     """The members of a mesh that this process has, and a thread for each but the first.
 
     It is for one run at a time.
@@ -53,17 +53,17 @@ class Crew(ABC):
         """A program is over: who waits for it waits in vain."""
 
     @abstractmethod
-    def break_up(self) -> None:
+    def abort(self) -> None:
         """A program failed: whoever waits in a collective goes on, with `Broken`."""
 
 
-def run_on_crew(crew: Crew, program: Callable[[MeshMember], R]) -> CrewRun:
+def run_on_team(team: ThreadTeam, program: Callable[[MeshMember], R]) -> TeamRun:
     """The run of a program on each member, the first of which runs in this thread; once it is over.
 
-    Of a crew whose run is interrupted nothing else is to be asked.
+    Of a team whose run is interrupted nothing else is to be asked.
     """
-    run = CrewRun(crew, program)
-    for k, worker in enumerate(crew.workers, start=1):
+    run = TeamRun(team, program)
+    for k, worker in enumerate(team.workers, start=1):
         worker.jobs.put(_DeviceJob(run, k, copy_context()))
     run.on_device(0)
     run.done.acquire()
@@ -75,20 +75,20 @@ class _DeviceJob:
 
     __slots__ = ("context", "number", "run")
 
-    def __init__(self, run: CrewRun, number: int, context: Context) -> None:
+    def __init__(self, run: TeamRun, number: int, context: Context) -> None:
         self.run, self.number, self.context = run, number, context
 
     def __call__(self) -> None:
         self.context.run(self.run.on_device, self.number)
 
 
-class CrewRun:
+class TeamRun:
     """One program on all members."""
 
-    def __init__(self, crew: Crew, program: Callable[[MeshMember], Any]) -> None:
-        self.crew = crew
+    def __init__(self, team: ThreadTeam, program: Callable[[MeshMember], Any]) -> None:
+        self.team = team
         self.program = program
-        size = len(crew.members)
+        size = len(team.members)
         self.results: list[Any] = [None] * size
         self.error: BaseException | None = None
         self.threads = max(1, get_num_threads() // size)
@@ -105,16 +105,16 @@ class CrewRun:
 
     def on_device(self, number: int) -> None:
         before = set_thread_share(self.threads)
-        member = self.crew.members[number]
+        member = self.team.members[number]
         try:
             with acting_as(member):
                 self.results[number] = self.program(member)
-            self.crew.leave(member.rank)
+            self.team.leave(member.rank)
         except Broken:
             self._failed(member.rank, None)
         except BaseException as error:  # the caller raises it
             self._failed(member.rank, error)
-            self.crew.break_up()
+            self.team.abort()
         finally:
             set_thread_share(before)
             with self._lock:
@@ -125,12 +125,12 @@ class CrewRun:
 
     def _failed(self, rank: int, error: BaseException | None) -> None:
         """Keep the first error, which says where it was; None where others came no more."""
-        mesh = self.crew.mesh
+        mesh = self.team.mesh
         with self._lock:
             if self.error is not None:
                 return
             if error is None:
-                over = ", ".join(repr(mesh.ranks[r]) for r in self.crew.finished)
+                over = ", ".join(repr(mesh.ranks[r]) for r in self.team.finished)
                 self.error = CollectiveError(
                     f"{mesh.ranks[rank]!r} waits for {over or 'a device'} in a collective, and the "
                     "program there is over.", where=user_source(),

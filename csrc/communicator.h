@@ -7,7 +7,7 @@ namespace functrans {
 
 // All members make the same calls in the same order. Nothing here needs the GIL. Each call is false
 // where the others come no more. Sources and results are distinct memory.
-class Meeting {
+class Communicator {
  public:
   enum Op : int { kSum, kMax, kMin, kProduct };
   // The numbers of dtypes are those of `TYPES` in functrans/core/communicator.py.
@@ -16,7 +16,7 @@ class Meeting {
     kFloat32, kFloat64, kComplex64, kComplex128, kTypes
   };
 
-  virtual ~Meeting() = default;
+  virtual ~Communicator() = default;
 
   virtual int members() const = 0;
   virtual bool barrier(int member) = 0;

@@ -1,5 +1,5 @@
-// The meeting as a class of Python, and the groups of a rank as Python gives them to its thread.
-#include "meeting_type.h"
+// The communicator as a class of Python, and the groups of a rank that Python gives to its thread.
+#include "communicator_type.h"
 
 #include "collective_reduction.h"
 #include "collective_step.h"
@@ -9,7 +9,7 @@
 
 namespace functrans {
 
-PyTypeObject* meeting_type = nullptr;
+PyTypeObject* communicator_type = nullptr;
 
 namespace {
 
@@ -28,7 +28,7 @@ void free_table(PyObject* capsule) {
 
 void dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<MeetingObject*>(self)->meeting;
+  delete reinterpret_cast<CommunicatorObject*>(self)->communicator;
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -54,9 +54,9 @@ struct Buffers {
       PyErr_SetString(PyExc_ValueError, "a collective takes contiguous arrays");
       return false;
     }
-    if (member < 0 || member >= meeting_of(self).members()) {
+    if (member < 0 || member >= communicator_of(self).members()) {
       PyErr_Format(PyExc_ValueError, "a group of %d has no member %d",
-                   meeting_of(self).members(), member);
+                   communicator_of(self).members(), member);
       return false;
     }
     return true;
@@ -69,14 +69,15 @@ struct Buffers {
     return false;
   }
   // With an exception set where there is no such member.
-  bool lacks(int member, int least, const Meeting& r) const {
+  bool lacks(int member, int least, const Communicator& r) const {
     if (member >= least && member < r.members()) return false;
     PyErr_Format(PyExc_ValueError, "a group of %d has no member %d", r.members(), member);
     return true;
   }
   bool has_type(i64& count) const {
-    if (first < 0 || first > Meeting::kProduct || second < 0 || second >= Meeting::kTypes ||
-        element_size(static_cast<Meeting::Type>(second)) != PyArray_ITEMSIZE(out)) {
+    if (first < 0 || first > Communicator::kProduct || second < 0 ||
+        second >= Communicator::kTypes ||
+        element_size(static_cast<Communicator::Type>(second)) != PyArray_ITEMSIZE(out)) {
       PyErr_Format(PyExc_ValueError, "no reduction %d of the dtype %d", first, second);
       return false;
     }
@@ -85,7 +86,7 @@ struct Buffers {
   }
 };
 
-// True, or False where the meeting was broken up.
+// True, or False where the communicator was aborted.
 template <typename Run>
 PyObject* meet(Run run) {
   bool whole;
@@ -98,12 +99,12 @@ PyObject* meet(Run run) {
 PyObject* py_barrier(PyObject* self, PyObject* args) {
   int member;
   if (!PyArg_ParseTuple(args, "i", &member)) return nullptr;
-  return meet([&] { return meeting_of(self).barrier(member); });
+  return meet([&] { return communicator_of(self).barrier(member); });
 }
 
 PyObject* py_all_gather(PyObject* self, PyObject* args) {
   Buffers b;
-  Meeting& r = meeting_of(self);
+  Communicator& r = communicator_of(self);
   if (!b.parse(self, args, "iOO") || !b.has_sizes(1, r.members())) return nullptr;
   const void* in = PyArray_DATA(b.in);
   void* out = PyArray_DATA(b.out);
@@ -113,7 +114,7 @@ PyObject* py_all_gather(PyObject* self, PyObject* args) {
 
 PyObject* py_all_to_all(PyObject* self, PyObject* args) {
   Buffers b;
-  Meeting& r = meeting_of(self);
+  Communicator& r = communicator_of(self);
   if (!b.parse(self, args, "iOO") || !b.has_sizes(1, 1)) return nullptr;
   const void* in = PyArray_DATA(b.in);
   void* out = PyArray_DATA(b.out);
@@ -123,7 +124,7 @@ PyObject* py_all_to_all(PyObject* self, PyObject* args) {
 
 PyObject* py_permute(PyObject* self, PyObject* args) {
   Buffers b;
-  Meeting& r = meeting_of(self);
+  Communicator& r = communicator_of(self);
   if (!b.parse(self, args, "iOOii") || !b.has_sizes(1, 1)) return nullptr;
   if (b.lacks(b.first, -1, r) || b.lacks(b.second, -1, r)) return nullptr;
   const void* in = PyArray_DATA(b.in);
@@ -134,7 +135,7 @@ PyObject* py_permute(PyObject* self, PyObject* args) {
 
 PyObject* py_broadcast(PyObject* self, PyObject* args) {
   Buffers b;
-  Meeting& r = meeting_of(self);
+  Communicator& r = communicator_of(self);
   if (!b.parse(self, args, "iOOi") || !b.has_sizes(1, 1) || b.lacks(b.first, 0, r)) return nullptr;
   const void* in = PyArray_DATA(b.in);
   void* out = PyArray_DATA(b.out);
@@ -145,32 +146,32 @@ PyObject* py_broadcast(PyObject* self, PyObject* args) {
 PyObject* py_all_reduce(PyObject* self, PyObject* args) {
   Buffers b;
   i64 count;
-  Meeting& r = meeting_of(self);
+  Communicator& r = communicator_of(self);
   if (!b.parse(self, args, "iOOii") || !b.has_sizes(1, 1) || !b.has_type(count)) return nullptr;
   const void* in = PyArray_DATA(b.in);
   void* out = PyArray_DATA(b.out);
   return meet([&] {
-    return r.all_reduce(b.member, in, count, out, static_cast<Meeting::Op>(b.first),
-                        static_cast<Meeting::Type>(b.second));
+    return r.all_reduce(b.member, in, count, out, static_cast<Communicator::Op>(b.first),
+                        static_cast<Communicator::Type>(b.second));
   });
 }
 
 PyObject* py_reduce_scatter(PyObject* self, PyObject* args) {
   Buffers b;
   i64 count;
-  Meeting& r = meeting_of(self);
+  Communicator& r = communicator_of(self);
   if (!b.parse(self, args, "iOOii") || !b.has_sizes(r.members(), 1) || !b.has_type(count)) {
     return nullptr;
   }
   const void* in = PyArray_DATA(b.in);
   void* out = PyArray_DATA(b.out);
   return meet([&] {
-    return r.reduce_scatter(b.member, in, count, out, static_cast<Meeting::Op>(b.first),
-                            static_cast<Meeting::Type>(b.second));
+    return r.reduce_scatter(b.member, in, count, out, static_cast<Communicator::Op>(b.first),
+                            static_cast<Communicator::Type>(b.second));
   });
 }
 
-// group_table([(key, Meeting, NcclCommunicator or None, member, size), ...]): for set_groups.
+// group_table([(key, Communicator, NcclCommunicator or None, member, size), ...]): for set_groups.
 PyObject* group_table(PyObject*, PyObject* list) {
   Ref items(PySequence_Fast(list, "group_table takes a sequence"));
   if (!items) return nullptr;
@@ -183,24 +184,24 @@ PyObject* group_table(PyObject*, PyObject* list) {
   }
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(items.get()); ++k) {
     long long key;
-    PyObject* meeting;
+    PyObject* communicator;
     int member, size;
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items.get(), k), "LOii", &key, &meeting,
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items.get(), k), "LOii", &key, &communicator,
                           &member, &size)) {
       Py_DECREF(capsule);
       return nullptr;
     }
-    const bool own = PyObject_TypeCheck(meeting, meeting_type);
-    if (own && (member < 0 || member >= meeting_of(meeting).members())) {
+    const bool own = PyObject_TypeCheck(communicator, communicator_type);
+    if (own && (member < 0 || member >= communicator_of(communicator).members())) {
       PyErr_Format(PyExc_ValueError, "a group of %d has no member %d",
-                   meeting_of(meeting).members(), member);
+                   communicator_of(communicator).members(), member);
       Py_DECREF(capsule);
       return nullptr;
     }
-    cuda::Communicator* const communicator = cuda::communicator_of(meeting);
-    if (own || communicator != nullptr) table->held.push_back(Py_NewRef(meeting));
+    cuda::Communicator* const nccl = cuda::communicator_of(communicator);
+    if (own || nccl != nullptr) table->held.push_back(Py_NewRef(communicator));
     table->groups.push_back(
-        Group{key, own ? &meeting_of(meeting) : nullptr, member, size, communicator});
+        Group{key, own ? &communicator_of(communicator) : nullptr, member, size, nccl});
   }
   return capsule;
 }
@@ -221,7 +222,7 @@ PyObject* set_groups(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"group_table", group_table, METH_O,
-     "group_table([(key, Meeting, NcclCommunicator or None, member, size)]): those of a rank."},
+     "group_table([(key, communicator or None, member, size)]): those of a rank."},
     {"set_groups", set_groups, METH_VARARGS,
      "set_groups(table, python, broken): those of the rank that this thread runs; None for none."},
     {nullptr, nullptr, 0, nullptr}};
@@ -244,31 +245,32 @@ const std::vector<Group>* groups_in(PyObject* capsule) {
   return table == nullptr ? nullptr : &table->groups;
 }
 
-PyObject* new_meeting(PyTypeObject* type, Meeting* meeting) {
-  if (meeting == nullptr) return PyErr_NoMemory();
+PyObject* new_communicator(PyTypeObject* type, Communicator* communicator) {
+  if (communicator == nullptr) return PyErr_NoMemory();
   PyObject* self = type->tp_alloc(type, 0);
   if (self == nullptr) {
-    delete meeting;
+    delete communicator;
     return nullptr;
   }
-  reinterpret_cast<MeetingObject*>(self)->meeting = meeting;
+  reinterpret_cast<CommunicatorObject*>(self)->communicator = communicator;
   return self;
 }
 
-bool init_meeting(PyObject* module) {
+bool init_communicator(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.Meeting", sizeof(MeetingObject), 0,
+  PyType_Spec spec = {"functrans._runtime.Communicator", sizeof(CommunicatorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
                           Py_TPFLAGS_DISALLOW_INSTANTIATION,
                       slots};
-  meeting_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (meeting_type == nullptr) return false;
+  communicator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (communicator_type == nullptr) return false;
   register_collective();
   return PyModule_AddFunctions(module, functions) == 0 &&
-         PyModule_AddObjectRef(module, "Meeting", reinterpret_cast<PyObject*>(meeting_type)) == 0 &&
-         init_rendezvous(module) && init_mpi_meeting(module);
+         PyModule_AddObjectRef(module, "Communicator",
+                               reinterpret_cast<PyObject*>(communicator_type)) == 0 &&
+         init_rendezvous(module) && init_mpi_communicator(module);
 }
 
 }  // namespace functrans

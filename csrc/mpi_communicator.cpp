@@ -1,7 +1,7 @@
-// Meetings of processes over MPI: nonblocking calls of the library that mpi4py has loaded, polled, so
+// Communicators of processes over MPI: nonblocking calls of the library that mpi4py has loaded, polled, so
 // that a member that waits for one that comes no more can be told so.
 #include "collective_reduction.h"
-#include "meeting_type.h"
+#include "communicator_type.h"
 
 #include <atomic>
 #include <chrono>
@@ -33,7 +33,7 @@ struct Library {
   int (*irecv)(void*, int, Handle, int, int, Handle, Handle*);
   int (*ibarrier)(Handle, Handle*);
   int (*test)(Handle*, int*, void*);
-  Handle types[Meeting::kTypes];  // 0 where MPI has none
+  Handle types[Communicator::kTypes];  // 0 where MPI has none
   Handle ops[4];
   bool crowded;  // more processes than CPUs: who waits gives its CPU away at once
 };
@@ -124,7 +124,7 @@ class Pending {
 // So many bytes as elements of which an int counts the number: 0 where none is large enough.
 struct Elements {
   explicit Elements(i64 bytes) {
-    for (const Meeting::Type type : {Meeting::kUint8, Meeting::kUint32, Meeting::kUint64}) {
+    for (const Communicator::Type type : {Communicator::kUint8, Communicator::kUint32, Communicator::kUint64}) {
       const i64 size = element_size(type);
       if (bytes % size == 0 && bytes / size <= INT_MAX) {
         count = static_cast<int>(bytes / size);
@@ -141,18 +141,18 @@ struct Elements {
 };
 
 // Those of MPI pass over NaN in max and min, and know no floats of 16 bits.
-bool is_native(Meeting::Op op, Meeting::Type type) {
-  if (mpi.types[type] == 0 || type == Meeting::kBool) return false;
-  return type < Meeting::kFloat16 || op == Meeting::kSum || op == Meeting::kProduct;
+bool is_native(Communicator::Op op, Communicator::Type type) {
+  if (mpi.types[type] == 0 || type == Communicator::kBool) return false;
+  return type < Communicator::kFloat16 || op == Communicator::kSum || op == Communicator::kProduct;
 }
 
 constexpr int kTag = 1;
 constexpr i64 kSmallBytes = 8192;
 constexpr i64 kMostElements = 1 << 30;
 
-class MpiMeeting final : public Meeting {
+class MpiCommunicator final : public Communicator {
  public:
-  MpiMeeting(Handle communicator, int members) : comm_(communicator), members_(members) {}
+  MpiCommunicator(Handle handle, int members) : comm_(handle), members_(members) {}
 
   int members() const override { return members_; }
 
@@ -286,14 +286,14 @@ class MpiMeeting final : public Meeting {
 };
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  unsigned long long communicator;
+  unsigned long long handle;
   int members;
-  if (!PyArg_ParseTuple(args, "Ki:MpiMeeting", &communicator, &members)) return nullptr;
+  if (!PyArg_ParseTuple(args, "Ki:MpiCommunicator", &handle, &members)) return nullptr;
   if (mpi.test == nullptr || members < 1) {
     PyErr_SetString(PyExc_ValueError, "mpi_open comes first, and a group has members");
     return nullptr;
   }
-  return new_meeting(type, new (std::nothrow) MpiMeeting(static_cast<Handle>(communicator),
+  return new_communicator(type, new (std::nothrow) MpiCommunicator(static_cast<Handle>(handle),
                                                          members));
 }
 
@@ -307,7 +307,7 @@ PyObject* mpi_open(PyObject*, PyObject* args) {
                         &crowded)) {
     return nullptr;
   }
-  if (PyTuple_GET_SIZE(types) != Meeting::kTypes || PyTuple_GET_SIZE(ops) != 4) {
+  if (PyTuple_GET_SIZE(types) != Communicator::kTypes || PyTuple_GET_SIZE(ops) != 4) {
     PyErr_SetString(PyExc_ValueError, "mpi_open takes a handle for each type and operation");
     return nullptr;
   }
@@ -330,7 +330,7 @@ PyObject* mpi_open(PyObject*, PyObject* args) {
     }
     std::memcpy(place, &symbol, sizeof symbol);
   }
-  for (int k = 0; k < Meeting::kTypes; ++k) {
+  for (int k = 0; k < Communicator::kTypes; ++k) {
     found.types[k] = static_cast<Handle>(PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(types, k)));
   }
   for (int k = 0; k < 4; ++k) {
@@ -350,8 +350,8 @@ PyObject* mpi_state(PyObject*, PyObject*) {
                        static_cast<long long>(calls.load()), kind_of_last.load(), last_error.load());
 }
 
-// mpi_break_up(): who waits, and who comes, gets False from now on.
-PyObject* mpi_break_up(PyObject*, PyObject*) {
+// mpi_abort(): who waits, and who comes, gets False from now on.
+PyObject* mpi_abort(PyObject*, PyObject*) {
   broken.store(true);
   Py_RETURN_NONE;
 }
@@ -360,18 +360,18 @@ PyMethodDef functions[] = {
     {"mpi_open", mpi_open, METH_VARARGS, "mpi_open(path, types, ops, crowded)"},
     {"mpi_state", mpi_state, METH_NOARGS,
      "mpi_state(): (seconds waited, collectives begun, kind of the last, last error)."},
-    {"mpi_break_up", mpi_break_up, METH_NOARGS, "mpi_break_up(): all collectives get False."},
+    {"mpi_abort", mpi_abort, METH_NOARGS, "mpi_abort(): all collectives get False."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-bool init_mpi_meeting(PyObject* module) {
+bool init_mpi_communicator(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)}, {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.MpiMeeting", sizeof(MeetingObject), 0,
+  PyType_Spec spec = {"functrans._runtime.MpiCommunicator", sizeof(CommunicatorObject), 0,
                       Py_TPFLAGS_DEFAULT, slots};
-  const Ref type(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(meeting_type)));
+  const Ref type(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(communicator_type)));
   return type && PyModule_AddFunctions(module, functions) == 0 &&
-         PyModule_AddObjectRef(module, "MpiMeeting", type.get()) == 0;
+         PyModule_AddObjectRef(module, "MpiCommunicator", type.get()) == 0;
 }
 
 }  // namespace functrans
