@@ -89,17 +89,15 @@ def _unique_rows(rows: Array, size: int | None, fill: ArrayLike | None, equal_na
     target = lax.select_n(new, lax.full_like(group, size), group)
     inverse = scatter_rows(lax.scatter, filled((n,), 0, dtype), order, group)
     counts = count_into(group, None, size, dtype)
+    index = lax.full((size,), 0, dtype)
     if n:
+        index = broadcast(slice_axis(order, 0, 1, 0), (size,))
+    if fill is not None:
+        start = broadcast(converted("unique", fill, rows.dtype), (size, width))
+    elif n:
         start = broadcast(slice_axis(ordered, 0, 1, 0), (size, width))
-        if fill is not None:
-            start = broadcast(converted("unique", fill, rows.dtype), (size, width))
-        index = lax.full((size,), 0, dtype)
-        index = broadcast(slice_axis(order, 0, 1, 0), (size,)) if fill is None else index
     else:
         start = filled((size, width), 0, rows.dtype)
-        if fill is not None:
-            start = broadcast(converted("unique", fill, rows.dtype), (size, width))
-        index = lax.full((size,), 0, dtype)
     values = scatter_rows(lax.scatter, start, target, ordered)
     index = scatter_rows(lax.scatter, index, target, order)
     return values, index, inverse, counts
@@ -129,7 +127,7 @@ def unique(
     """The different elements, or slices along axis, in order.
 
     Their number depends on the data: under tracing give size=; what is missing repeats the
-    smallest one, or is fill_value, with a count of 0.
+    smallest one, or is fill_value, with a count of 0 and the smallest one's index.
 
     >>> import functrans.numpy as jnp
     >>> jnp.unique(jnp.asarray([3, 1, 3])).tolist()

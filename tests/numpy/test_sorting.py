@@ -98,6 +98,8 @@ def test_unique_with_size():
     assert np.asarray(counts).tolist() == [1, 2, 1, 0, 0]
     assert jnp.unique(x, size=2).tolist() == [1, 3]
     assert jnp.unique(x, size=5, fill_value=-1).tolist() == [1, 3, 7, -1, -1]
+    places = jnp.unique(x, size=5, fill_value=-1, return_index=True)[1]
+    assert places[3:].tolist() == [int(x.argmin())] * 2  # as without fill_value
     with pytest.raises(TypeError, match=r"size="):
         ft.jit(jnp.unique)(x)
 
