@@ -18,7 +18,7 @@ release = re.search(r'"(.*?)"', (HERE.parent / "functrans" / "version.py").read_
 version = release
 
 extensions = [
-    "myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "api_pages", "notebook_pages",
+    "myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "api_pages", "maths", "notebook_pages",
 ]
 exclude_patterns = ["README.md", "extensions"]
 root_doc = "index"
@@ -26,6 +26,8 @@ templates_path: list[str] = []
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+myst_update_mathjax = False
+html_math_renderer = "mathml"
 nb_execution_mode = "off"
 nb_merge_streams = True
 # what a notebook stores for pages without scripts stands in for widgets
