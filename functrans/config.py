@@ -66,4 +66,4 @@ else:
         raise missing_attribute("functrans.config", name)
 
 
-publish(globals(), ["current_device", "default_device", "read", "update"])
+publish(globals(), [name for name in __all__ if name in globals()])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Scope: TypeAlias = _GeneratorContextManager["Config"]
 
 __all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS",
-           "PRNG_NAMES", "Config",
+           "PRNG_NAMES", "Config", "SettingError",
            "Within", "algebra", "autotune", "current", "debug_internal_frames", "default_prng_impl",
            "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
            "narrow_64bit", "of_process", "progress", "scope", "set_current", "set_process",
@@ -41,6 +41,10 @@ PRNG_IMPLS: Final = ("threefry2x32", "philox")
 PRNG_NAMES: Final[Mapping[str, str]] = MappingProxyType({"rbg": "philox", "unsafe_rbg": "philox"})
 """JAX's names of a fast generator, whose numbers are those of XLA for a device: philox serves."""
 CHECKS: Final = ("nan", "inf", "index")
+
+
+class SettingError(ValueError):
+    """A word that a setting does not take; users get it as an ArgumentError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,12 @@ class Config:
     `no_tracing` refuses to make one. `token` is a number for each set of the others: the runtime's
     part of the key of compiled programs, negative where it has to narrow NumPy's arguments of 64
     bits.
+
+    >>> with ft.config.scope(disable_jit=True):
+    ...     ft.config.current().disable_jit
+    True
+    >>> ft.config.current().disable_jit
+    False
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -243,7 +253,7 @@ def algebra(when: str) -> Scope:
     'off'
     """
     if when not in ALGEBRA:
-        raise ValueError(f"algebra is 'auto', 'always' or 'off', not {when!r}")
+        raise SettingError(f"algebra is 'auto', 'always' or 'off', not {when!r}")
     return scope(algebra=when)
 
 
@@ -261,8 +271,8 @@ def matmul_precision(precision: str | Precision) -> Scope:
     """
     found = precision if isinstance(precision, Precision) else PRECISIONS.get(precision)
     if found is None:
-        raise ValueError(f"matmul_precision is one of {', '.join(map(repr, PRECISIONS))}, "
-                         f"not {precision!r}")
+        raise SettingError(f"matmul_precision is one of {', '.join(map(repr, PRECISIONS))}, "
+                           f"not {precision!r}")
     return scope(matmul_precision=found.value)
 
 
@@ -280,7 +290,7 @@ def autotune(when: str) -> Scope:
     'off'
     """
     if when not in AUTOTUNE:
-        raise ValueError(f"autotune is 'auto', 'off' or 'thorough', not {when!r}")
+        raise SettingError(f"autotune is 'auto', 'off' or 'thorough', not {when!r}")
     return scope(autotune=when)
 
 
@@ -310,7 +320,7 @@ def dynamic_shapes(when: str) -> Scope:
     'off'
     """
     if when not in DYNAMIC_SHAPES:
-        raise ValueError(f"dynamic_shapes is 'auto' or 'off', not {when!r}")
+        raise SettingError(f"dynamic_shapes is 'auto' or 'off', not {when!r}")
     return scope(dynamic_shapes=when)
 
 
@@ -327,7 +337,7 @@ def host_steps(what: str) -> Scope:
     'error'
     """
     if what not in HOST_STEPS:
-        raise ValueError(f"host_steps is 'warn', 'error' or 'allow', not {what!r}")
+        raise SettingError(f"host_steps is 'warn', 'error' or 'allow', not {what!r}")
     return scope(host_steps=what)
 
 
@@ -345,7 +355,8 @@ def default_prng_impl(name: str) -> Scope:
     """
     name = PRNG_NAMES.get(name, name)
     if name not in PRNG_IMPLS:
-        raise ValueError(f"default_prng_impl is {' or '.join(map(repr, PRNG_IMPLS))}, not {name!r}")
+        raise SettingError(
+            f"default_prng_impl is {' or '.join(map(repr, PRNG_IMPLS))}, not {name!r}")
     return scope(prng_impl=name)
 
 

@@ -24,7 +24,7 @@ from functrans.core.errors import (
     PromotionError,
     shown,
 )
-from functrans.core.key_dtypes import KEY_DTYPES, key_dtype, philox_dtype
+from functrans.core.key_dtypes import KEY_DTYPES, extended, key_dtype, philox_dtype, prng_key
 from functrans.core.narrowing import narrowed
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def check_int(value: Any, dtype: DType, *, where: object = HERE) -> None:
             where=where,
             why="a Python int takes the integer dtype of the array beside it, "
             f"or the default integer dtype, which is {default_int()} here.",
-            fix=_overflow_fix(value))
+            fix=_overflow_fix(value, dtype))
 
 
 def check_scalar(value: Any, dtype: DType, operation: str) -> None:
@@ -259,10 +259,13 @@ def check_scalar(value: Any, dtype: DType, operation: str) -> None:
 _KIND_ORDER: Final = "0kbifc"  # a number converts upwards, to none of the first two
 
 
-def _overflow_fix(value: int) -> str:
+def _overflow_fix(value: int, refused: DType) -> str:
     """The code that holds `value`: a wider integer dtype, or a float if there is none."""
-    for dtype in (*_INTS[2:], np.dtype(np.uint64)):
-        if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+    for dtype in (*_INTS, np.dtype(np.uint64)):
+        if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max \
+                and dtype.itemsize >= min(refused.itemsize, 8):
+            if refused != default_int():
+                return f'a dtype that holds it: x.astype("{dtype}"), or dtype="{dtype}"'
             scope = f', or: with ft.default_dtypes(int_dtype="{dtype}"): ...'
             return f"np.{dtype}({value})" + (scope if dtype.kind == "i" else "")
     return "float(x), which rounds it"
@@ -539,14 +542,6 @@ def computed_dtype(dtype: DType) -> DType:
 
 
 # ------------------------------------------------------------------------------- names and limits
-
-class extended(np.generic):
-    """Above all dtypes whose elements are no numbers, in `issubdtype`; named as in JAX."""
-
-
-class prng_key(extended):
-    """Above the dtypes of random keys, in `issubdtype`; named as in JAX."""
-
 
 _ABSTRACT: Final[dict[str, type]] = {
     "k": prng_key,

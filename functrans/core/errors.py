@@ -449,6 +449,8 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
     NumPy's and the runtime's own for memory get a place; what Python says of an argument that was
     not foreseen becomes an ArgumentError that names the function, its arguments and the line.
     """
+    if isinstance(error, config.SettingError):
+        return ArgumentError(f"{error}.")
     if isinstance(error, RecursionError) and not isinstance(error, FunctransError) \
             and _is_mostly_ours(error.__traceback__):
         return _nested(error)

@@ -16,7 +16,6 @@ from functrans._runtime import (
 from functrans.core.communicator import Broken, MeshMember, acting_as
 from functrans.core.errors import CollectiveError
 from functrans.core.mesh import Mesh
-from functrans.core.source import user_source
 
 __all__ = ["TeamRun", "ThreadTeam", "run_on_team"]
 
@@ -133,7 +132,7 @@ class TeamRun:
                 over = ", ".join(repr(mesh.ranks[r]) for r in self.team.finished)
                 self.error = CollectiveError(
                     f"{mesh.ranks[rank]!r} waits for {over or 'a device'} in a collective, and the "
-                    "program there is over.", where=user_source(),
+                    "program there is over.", where=None,  # a thread has no line of the user's
                     why="all devices of a group take part in a collective, in the same order.",
                     fix="no collective in a branch or a loop that differs between devices")
                 return

@@ -3,7 +3,7 @@
 See docs/guide/export.md, and docs/reference/export_format.md for the format.
 """
 
-from functrans.core.errors import ExportError, explain_missing_names
+from functrans.core.errors import ExportError, publish
 from functrans.export.c_program import to_c
 from functrans.export.container import FORMAT_VERSION
 from functrans.export.exported import Exported, deserialize, export, load, save
@@ -31,4 +31,4 @@ __all__ = ["ExportError", "Exported", "Kernel", "SymbolicScope", "default_export
            "register_pytree_node_serialization", "save", "symbolic_args_specs", "symbolic_shape",
            "to_c"]
 
-explain_missing_names(globals())
+publish(globals(), ["default_export_platform", "deserialize", "is_symbolic_dim"])

@@ -273,6 +273,7 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
             i, value = carry
             return (add(i, one), body_fun(i, value)), None
 
+        step.__name__ = name_of(body_fun)  # which messages name
         (_, value), _ = _scan(step, (first, init), None, count, False, unroll or 1, "fori_loop", 1)
         return value
     if unroll is not None:
@@ -285,6 +286,7 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
         i, value = carry
         return add(i, np.ones((), dtype)[()]), body_fun(i, value)
 
+    body.__name__ = name_of(body_fun)
     return _while("fori_loop", lambda carry: lt(carry[0], last), body, (first, init), 1)[1]
 
 
@@ -309,6 +311,7 @@ def _loop_of_sizes(lower: Size, upper: Size, body_fun: Callable[[Any, Any], Any]
         i, value = carry
         return (add(i, np.int32(1)), body_fun(i, value)), None
 
+    step.__name__ = name_of(body_fun)
     (_, value), _ = _scan(step, (start, init), None, count, False, unroll or 1, "fori_loop", 1)
     return value
 

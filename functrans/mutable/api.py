@@ -44,6 +44,7 @@ def numpy_code(fun: Callable[P, Any], *, copy_args: bool = False) -> Callable[P,
 def numpy_code(fun: None = None, *, copy_args: bool = False) -> Decorator: ...
 
 
+@public
 def numpy_code(fun: Callable[..., Any] | None = None, *,
                copy_args: bool = False) -> Callable[..., Any]:
     """A NumPy function that writes into its arrays, as a pure function of functrans arrays.

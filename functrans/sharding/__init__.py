@@ -1,6 +1,6 @@
 """Meshes of devices, and arrays that are divided over them; JAX's names (jax.sharding)."""
 
-from functrans.core.errors import explain_missing_names
+from functrans.core.errors import publish
 from functrans.core.mesh import (
     AbstractMesh,
     AxisType,
@@ -22,4 +22,4 @@ __all__ = ["AbstractMesh", "AxisType", "Mesh", "NamedSharding", "P", "PartitionS
            "Sharding", "SingleDeviceSharding", "create_device_mesh", "get_abstract_mesh",
            "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh"]
 
-explain_missing_names(globals())
+publish(globals(), __all__)

@@ -11,7 +11,7 @@ from functrans._runtime import get_trace
 from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import ManualAxes, bound_axes, manual_axes
-from functrans.core.errors import ArgumentError, AxisNameError, ShardingError, shown
+from functrans.core.errors import ArgumentError, AxisNameError, ShardingError, public, shown
 from functrans.core.jaxpr import ClosedJaxpr
 from functrans.core.mesh import DimAxes, Mesh, PartitionSpec, current_mesh, dims_of, spec_of
 from functrans.core.shards import mesh_dims
@@ -52,6 +52,7 @@ def is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
+@public
 def shard_map(f: Callable[..., Any] | None = None, mesh: Mesh | None = None,
               in_specs: PyTree = INFER, out_specs: PyTree = _MISSING, *,
               axis_names: Iterable[str] = frozenset(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from functools import cache
@@ -12,6 +13,13 @@ FIRST = DOCS / "index.md"
 API = DOCS / "reference" / "api"
 FENCE = re.compile(r"^(```+)(.*?)\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def reference_modules() -> list[str]:
+    """The modules that have a page of names; the script that writes the pages needs Sphinx."""
+    tree = ast.parse((DOCS / "extensions" / "api_pages.py").read_text())
+    return next(list(ast.literal_eval(node.value)) for node in tree.body
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODULES")
 
 
 def pages() -> list[Path]:

@@ -2,6 +2,8 @@
 
 import doctest
 import functools
+import importlib
+import inspect
 import itertools
 import linecache
 import subprocess
@@ -20,6 +22,7 @@ import functrans.numpy as jnp
 from functrans import lax
 from functrans.core import config
 from functrans.core.errors import FunctransError, LeakedTracerError, ShapeError
+from tests.docs.pages import reference_modules
 from tests.errors.expect import caught, internal_frames
 
 BAD = jnp.ones((5, 6))
@@ -196,3 +199,13 @@ def test_a_leak_into_another_thread() -> None:
     kept: list[Any] = []
     ft.jit(lambda a: (kept.append(a), a)[1])(1.0)
     caught(lambda: kept[0] + 1.0, LeakedTracerError, "escaped")
+
+
+@pytest.mark.parametrize("module", reference_modules())
+def test_every_public_function_hides_the_frames_of_the_package(module):
+    """But for policies, which the package calls and no user."""
+    found = importlib.import_module(module)
+    bare = [name for name in found.__all__ if module != "functrans.checkpoint_policies"
+            and inspect.isfunction(value := getattr(found, name))
+            and value.__module__.startswith("functrans") and not hasattr(value, "__wrapped__")]
+    assert bare == []
