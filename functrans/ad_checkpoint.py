@@ -38,7 +38,12 @@ Recompute: Final = _Decision("Recompute", False)
 
 
 class Offloadable(NamedTuple):
-    """A value that is kept; in JAX in memory of another kind."""
+    """A value that is kept; in JAX in memory of another kind.
+
+    >>> from functrans.ad_checkpoint import Offloadable
+    >>> Offloadable(src="device", dst="pinned_host")
+    Offloadable(src='device', dst='pinned_host')
+    """
 
     src: str
     dst: str

@@ -62,6 +62,20 @@ class Array(Base, metaclass=_ArrayType):
     >>> x = jnp.array([1.0, 2.0])
     >>> x + 1
     Array([2., 3.], dtype=float32)
+    >>> m = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> m.T.tolist(), m.reshape(4).shape, m.transpose(1, 0).shape, m.flatten().shape
+    ([[1.0, 3.0], [2.0, 4.0]], (4,), (2, 2), (4,))
+    >>> m.astype("int32"), m[0, 1].item(), m.view("int32").dtype
+    (Array([[1, 2],
+           [3, 4]], dtype=int32), 2.0, dtype('int32'))
+    >>> m.block_until_ready().devices(), m.to_device("cpu").device
+    ({cpu:0}, cpu:0)
+    >>> m.copy().tolist(), len(m.tobytes())
+    ([[1.0, 2.0], [3.0, 4.0]], 16)
+    >>> m.conj().dtype, m.conjugate().dtype, m.compress(jnp.array([False, True]), axis=0)
+    (dtype('float32'), dtype('float32'), Array([[3., 4.]], dtype=float32))
+    >>> m.addressable_data(0) is not None, m.sharding.is_fully_replicated
+    (True, True)
     """
 
     __slots__ = ()

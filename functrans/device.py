@@ -32,6 +32,9 @@ class Device:
 
     >>> ft.devices("cpu")[0].platform
     'cpu'
+    >>> cpu = ft.devices("cpu")[0]
+    >>> cpu.synchronize()                   # waits for what runs there
+    >>> cpu.release_cached()                # gives back memory that no array uses
     """
 
     platform: str

@@ -4,6 +4,7 @@ Each is also the built-in one that a user catches (`functrans.core.errors`): an 
 JAX raises under that name.
 """
 
+from functrans.core.error_examples import EXAMPLES
 from functrans.core.errors import (
     ArgumentError,
     AxisNameError,
@@ -49,6 +50,7 @@ from functrans.core.errors import (
     TreeMismatchError,
     explain_missing_names,
 )
+from functrans.core.example_text import with_example
 
 ConcretizationTypeError = TracerArrayConversionError = TracerBoolConversionError = \
     TracerIntegerConversionError = ConcretizationError
@@ -73,5 +75,8 @@ __all__ = [
     "StaticArgumentError", "TracerArrayConversionError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TreeMismatchError", "UnexpectedTracerError",
 ]
+
+for _name, _example in EXAMPLES.items():
+    globals()[_name].__doc__ = with_example(globals()[_name].__doc__, _example)
 
 explain_missing_names(globals())

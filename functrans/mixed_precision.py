@@ -41,6 +41,10 @@ class Policy:
     >>> params = {"w": jnp.ones(3), "step": jnp.array(0)}
     >>> {k: v.dtype.name for k, v in policy.cast_to_compute(params).items()}
     {'w': 'bfloat16', 'step': 'int32'}
+    >>> policy.cast_to_output(jnp.ones(1, "bfloat16")).dtype
+    dtype('float32')
+    >>> policy.cast_to_param({"w": jnp.ones(1, "bfloat16")})["w"].dtype
+    dtype('float32')
     """
 
     param_dtype: DTypeLike = "float32"
@@ -98,7 +102,12 @@ def _dtype(name: str, text: str) -> str:
 @register_dataclass
 @dataclass(frozen=True)
 class NoLossScale:
-    """Leaves losses and gradients as they are: for bfloat16 and float32."""
+    """Leaves losses and gradients as they are: for bfloat16 and float32.
+
+    >>> scale = ft.mixed_precision.NoLossScale()
+    >>> scale.scale(3.0), scale.unscale(3.0), scale.adjust(True) == scale
+    (3.0, 3.0, True)
+    """
 
     def scale(self, tree: T) -> T:
         """The loss itself."""
@@ -122,6 +131,8 @@ class StaticLossScale:
     >>> scale = ft.mixed_precision.StaticLossScale(ft.numpy.array(1024.0))
     >>> float(scale.unscale(scale.scale(ft.numpy.array(3.0))))
     3.0
+    >>> scale.adjust(False) == scale
+    True
     """
 
     loss_scale: Any
@@ -154,6 +165,9 @@ class DynamicLossScale(StaticLossScale):
     >>> scale = ft.mixed_precision.DynamicLossScale(jnp.array(1024.0), period=jnp.array(2))
     >>> [float(s.loss_scale) for s in (scale.adjust(False), scale.adjust(True).adjust(True))]
     [512.0, 2048.0]
+    >>> scaled = scale.scale(jnp.array(2.0))
+    >>> float(scaled), float(scale.unscale(scaled))
+    (2048.0, 2.0)
     """
 
     counter: Any = 0

@@ -243,12 +243,24 @@ def save_device_memory_profile(filename: str | os.PathLike[str],
 
 
 def start_server(port: int, requires_backend: bool = True) -> NoReturn:
-    """Raises BackendError: nothing listens for a profiler of another process."""
+    """Raises BackendError: nothing listens for a profiler of another process.
+
+    >>> ft.profiler.start_server(9999)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.BackendError: start_server: there is no profiling server...
+    """
     raise _no_server("start_server")
 
 
 def stop_server() -> NoReturn:
-    """Raises BackendError: nothing listens for a profiler of another process."""
+    """Raises BackendError: nothing listens for a profiler of another process.
+
+    >>> ft.profiler.stop_server()
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.BackendError: stop_server: there is no profiling server...
+    """
     raise _no_server("stop_server")
 
 

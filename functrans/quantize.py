@@ -30,7 +30,12 @@ _LARGEST = {"int8": 127.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 @register_dataclass
 @dataclass(frozen=True)
 class QuantizedArray:
-    """values * scales, in `dtype`: a pytree of two arrays, whose scales broadcast to the values."""
+    """values * scales, in `dtype`: a pytree of two arrays, whose scales broadcast to the values.
+
+    >>> q = ft.quantize.quantize(jnp.array([[1.0, -2.0]]))
+    >>> q.values, q.shape, q.nbytes
+    (Array([[ 127, -127]], dtype=int8), (1, 2), 10)
+    """
 
     values: Array
     scales: Array

@@ -5,8 +5,8 @@
 
 >>> import functrans as ft
 >>> f = ft.jit(lambda x: ft.numpy.sin(x) + 1)
->>> isinstance(f, Wrapped)
-True
+>>> isinstance(f, Wrapped), f(0.0).item(), f.cache_size()
+(True, 1.0, 1)
 >>> compiled = f.trace(ft.ShapeDtypeStruct((2,), "float32")).lower().compile()
 >>> compiled(ft.numpy.zeros(2)).tolist(), compiled.args_info[0][0].shape
 ([1.0, 1.0], (2,))

@@ -24,6 +24,10 @@ class PortableKernel:
 
     For the CPU a program is one kernel, whose machine code is a shared object. `resources` are the
     texts and integers that its backend needs to launch it; None where it needs none.
+
+    >>> exported = ft.export.export(jnp.sin, targets=["cpu"])(ft.ShapeDtypeStruct((3,), "float32"))
+    >>> [isinstance(kernel, ft.export.Kernel) for kernel in exported.kernels["cpu"]]
+    [True]
     """
 
     name: str

@@ -14,7 +14,11 @@ __all__ = ["EigImplementation", "EighImplementation", "SvdAlgorithm", "check_hin
 
 
 class EigImplementation(Enum):
-    """Libraries for eigenvalues of general matrices."""
+    """Libraries for eigenvalues of general matrices.
+
+    >>> ft.lax.linalg.EigImplementation("lapack")
+    <EigImplementation.LAPACK: 'lapack'>
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -22,7 +26,13 @@ class EigImplementation(Enum):
 
 
 class EighImplementation(Enum):
-    """Algorithms for eigenvalues of Hermitian matrices."""
+    """Algorithms for eigenvalues of Hermitian matrices.
+
+    >>> jacobi = ft.lax.linalg.EighImplementation.JACOBI
+    >>> vectors, values = ft.lax.linalg.eigh(jnp.diag(jnp.array([2.0, 1.0])), implementation=jacobi)
+    >>> values
+    Array([1., 2.], dtype=float32)
+    """
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -30,7 +40,12 @@ class EighImplementation(Enum):
 
 
 class SvdAlgorithm(Enum):
-    """Algorithms for singular values."""
+    """Algorithms for singular values.
+
+    >>> jacobi = ft.lax.linalg.SvdAlgorithm.JACOBI
+    >>> ft.lax.linalg.svd(jnp.diag(jnp.array([1.0, 3.0])), compute_uv=False, algorithm=jacobi)
+    Array([3., 1.], dtype=float32)
+    """
 
     DEFAULT = "default"
     QR = "QR"

@@ -11,6 +11,7 @@ import numpy
 import pytest
 
 import functrans
+import functrans.errors  # which gives the exceptions their examples
 import functrans.numpy
 from functrans import lax
 from functrans._runtime import EagerOp

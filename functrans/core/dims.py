@@ -63,6 +63,8 @@ class Dim:
     >>> n = ft.dim("n", min=1)
     >>> 2 * n + 1, bool(n > 0)
     (2*n + 1, True)
+    >>> (2 * n + 1).substitute({"n": 3})
+    7
     """
 
     __slots__ = ("_expr", "bounds", "name")

@@ -26,7 +26,12 @@ __all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "ParamDict", "
 
 
 class Var:
-    """A value in a jaxpr; its identity is its name, and printers choose letters."""
+    """A value in a jaxpr; its identity is its name, and printers choose letters.
+
+    >>> x, = ft.make_jaxpr(jnp.sin)(1.0).jaxpr.invars
+    >>> x.aval
+    ShapedArray(f32[], weak_type=True)
+    """
 
     __slots__ = ("__weakref__", "aval")
 
@@ -74,7 +79,14 @@ Value = Any
 
 
 class Equation:
-    """`outvars = primitive[params] invars`, with the user's line that asked for it."""
+    """`outvars = primitive[params] invars`, with the user's line that asked for it.
+
+    >>> sin = ft.make_jaxpr(jnp.sin)(1.0).eqns[0]
+    >>> sin.primitive, [v.aval for v in sin.invars], sin.params
+    (sin, [ShapedArray(f32[], weak_type=True)], {})
+    >>> sin.replace(params={"accuracy": None}).params
+    {'accuracy': None}
+    """
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source")
 

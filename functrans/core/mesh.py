@@ -25,6 +25,10 @@ class AxisType(Enum):
 
     JAX's `Explicit`, shardings as a part of types, means `Auto` here: nothing is refused that the
     compiler can place.
+
+    >>> mesh = ft.sharding.make_mesh((1,), ("x",), axis_types=(ft.sharding.AxisType.Auto,))
+    >>> mesh.axis_types
+    (Auto,)
     """
 
     Auto = "auto"
@@ -67,6 +71,10 @@ class Mesh(_Axes):
     ...     mesh = ft.sharding.Mesh(np.reshape(ft.devices("cpu"), (2, 2)), ("x", "y"))
     >>> mesh
     Mesh('x': 2, 'y': 2)
+    >>> mesh.size_of(["x", "y"]), mesh.coordinates(3), mesh.group(0, ["y"])
+    (4, {'x': 1, 'y': 1}, (0, 1))
+    >>> dict(mesh.shape), mesh.local_ranks
+    ({'x': 2, 'y': 2}, (0, 1, 2, 3))
     """
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:

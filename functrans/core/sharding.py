@@ -26,7 +26,18 @@ Index = tuple[slice, ...]
 
 
 class Sharding(ABC):
-    """Which part of an array lies on which device; immutable and hashable."""
+    """Which part of an array lies on which device; immutable and hashable.
+
+    >>> x = ft.device_put(jnp.ones((2, 3)), ft.devices("cpu")[0])
+    >>> isinstance(x.sharding, ft.sharding.Sharding), x.sharding.is_fully_replicated
+    (True, True)
+    >>> x.sharding.device_set, x.sharding.shard_shape(x.shape)
+    ({cpu:0}, (2, 3))
+    >>> x.sharding.devices_indices_map(x.shape)
+    {cpu:0: (slice(None, None, None), slice(None, None, None))}
+    >>> x.sharding.is_equivalent_to(jnp.ones((2, 3)).sharding, 2)
+    True
+    """
 
     @property
     @abstractmethod
@@ -116,6 +127,11 @@ class NamedSharding(Sharding):
     >>> mesh = ft.make_mesh((1,), ("x",), devices=ft.devices("cpu"))
     >>> NamedSharding(mesh, PartitionSpec("x"))
     NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec('x'))
+    >>> rows = NamedSharding(mesh, PartitionSpec("x"))
+    >>> rows.dims((4, 2)), rows.rank_indices((4, 2))
+    ((('x',), ()), ((slice(0, 4, None), slice(None, None, None)),))
+    >>> rows.is_equivalent_to(NamedSharding(mesh, PartitionSpec("x", None)), 2)
+    True
     """
 
     def __init__(self, mesh: Mesh | AbstractMesh, spec: Any, *,

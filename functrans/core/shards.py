@@ -71,7 +71,13 @@ def _data(part: Any) -> np.ndarray[Any, Any]:
 
 
 class Shard:
-    """One part of an array: its device, its place in the array, its data."""
+    """One part of an array: its device, its place in the array, its data.
+
+    >>> x = ft.device_put(jnp.arange(3.0), ft.devices("cpu")[0])
+    >>> shard, = x.addressable_shards
+    >>> shard.index, shard.data
+    ((slice(None, None, None),), Array([0., 1., 2.], dtype=float32))
+    """
 
     __slots__ = ("_array", "data", "device", "index", "replica_id")
 

@@ -91,6 +91,12 @@ class Error:
     >>> error, out = ft.jit(checkify.checkify(jnp.log, checkify.nan_checks))(-1.0)
     >>> print(error.get().splitlines()[0])
     log gave NaN: b:f32[] = log a.
+    >>> error.throw()
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NotFiniteError: log gave NaN: b:f32[] = log a...
+    >>> type(error.get_exception()).__name__
+    'NotFiniteError'
     """
 
     def __init__(self, number: Any, args: Sequence[Any], program: _CheckedRun | None) -> None:

@@ -52,6 +52,10 @@ class Exported(Contents):
     >>> exported = ft.export.export(lambda x: x * 2)(jnp.ones(2))
     >>> exported.in_avals, exported.call(jnp.ones(2)).tolist()
     ((ShapedArray(f32[2]),), [2.0, 2.0])
+    >>> print(exported.as_text())
+    { lambda ; a:f32[2]. let b:f32[2] = mul a 2.0:f32[] in (b,) }
+    >>> exported.has_vjp(), len(exported.serialize()) > 0
+    (True, True)
     """
 
     trusts_kernels: bool

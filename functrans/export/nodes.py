@@ -93,6 +93,18 @@ def register_pytree_node_serialization(
     `serialize_auxdata` gives the auxiliary data of an instance as bytes, `deserialize_auxdata`
     takes them, and `from_children(aux, children)` makes an instance, by default as the node was
     registered. Raises RegistrationError for a class that is no node, or that is registered already.
+
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> _ = ft.tree_util.register_pytree_node(
+    ...     Pair, lambda p: ((p.a, p.b), None), lambda aux, children: Pair(*children))
+    >>> _ = ft.export.register_pytree_node_serialization(
+    ...     Pair, serialized_name="my.Pair", serialize_auxdata=lambda aux: b"",
+    ...     deserialize_auxdata=lambda data: None)
+    >>> exported = ft.export.export(lambda p: p.a + p.b)(Pair(1.0, 2.0))
+    >>> ft.export.deserialize(exported.serialize()).call(Pair(1.0, 2.0)).item()
+    3.0
     """
     handler = optree.register_pytree_node.get(nodetype, namespace=NAMESPACE) \
         if isinstance(nodetype, type) else None

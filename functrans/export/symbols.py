@@ -37,6 +37,9 @@ class SymbolicScope:
     >>> b, c = symbolic_shape("b, c", scope=SymbolicScope(["b >= 8", "c == 2*b"]))
     >>> c, b > 7
     (2*b, True)
+    >>> scope = SymbolicScope(["b >= 8"])
+    >>> scope.size("2*b + 1")
+    2*b + 1
     """
 
     @public

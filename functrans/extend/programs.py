@@ -39,19 +39,36 @@ __all__ = ["AbstractToken", "DropVar", "Effect", "Effects", "TraceTag", "array_t
 
 
 class Effect:
-    """What an operation does besides giving results; operations of users have none."""
+    """What an operation does besides giving results; operations of users have none.
+
+    >>> sin = ft.make_jaxpr(jnp.sin)(1.0).eqns[0]
+    >>> isinstance(sin, ft.extend.core.Effect), ft.extend.core.no_effects
+    (False, frozenset())
+    """
 
 
 class TraceTag:
-    """A name that no other trace has."""
+    """A name that no other trace has.
+
+    >>> ft.extend.core.TraceTag() == ft.extend.core.TraceTag()
+    False
+    """
 
 
 class DropVar(Var):
-    """A result that nobody reads, in JAX; here it is a variable as any other."""
+    """A result that nobody reads, in JAX; here it is a variable as any other.
+
+    >>> issubclass(ft.extend.core.DropVar, ft.extend.core.Var)
+    True
+    """
 
 
 class AbstractToken(AbstractValue):
-    """The type of a token. Tokens are pytrees of arrays, which have types of their own."""
+    """The type of a token. Tokens are pytrees of arrays, which have types of their own.
+
+    >>> isinstance(ft.typeof(jnp.ones(1)), ft.extend.core.AbstractToken)
+    False
+    """
 
 
 Effects = AbstractSet[Effect]
@@ -94,7 +111,12 @@ def gensym() -> Callable[[ShapedArray], Var]:
 def new_jaxpr_eqn(invars: Sequence[Atom], outvars: Sequence[Var], primitive: AnyPrimitive,
                   params: Mapping[str, Any], effects: Effects = no_effects,
                   source_info: Source | None = None, ctx: None = None) -> Equation:
-    """An equation; the effects are those of its primitive."""
+    """An equation; the effects are those of its primitive.
+
+    >>> sin = ft.make_jaxpr(jnp.sin)(1.0).eqns[0]
+    >>> ft.extend.core.new_jaxpr_eqn(sin.invars, sin.outvars, sin.primitive, sin.params).primitive
+    sin
+    """
     return Equation(primitive, tuple(invars), tuple(outvars), dict(params), source_info)
 
 
@@ -158,7 +180,12 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
 
 def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
-    """The results of a function within its transformations."""
+    """The results of a function within its transformations.
+
+    >>> from functrans.extend import linear_util
+    >>> ft.extend.core.call_impl(linear_util.wrap_init(lambda x: x * 2), 3.0)
+    6.0
+    """
     return f.call_wrapped(*args, **params)
 
 
@@ -166,14 +193,23 @@ def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
 
 
 def find_top_trace(_: Any = None) -> Trace | None:
-    """The current trace; None where operations are evaluated."""
+    """The current trace; None where operations are evaluated.
+
+    >>> ft.extend.core.find_top_trace() is None
+    True
+    """
     trace: Trace | None = get_trace()
     return trace
 
 
 @contextmanager
 def set_current_trace(trace: Trace | None, check_leaks: bool = False) -> Iterator[Trace | None]:
-    """Context manager: operations are interpreted by a trace."""
+    """Context manager: operations are interpreted by a trace.
+
+    >>> with ft.extend.core.set_current_trace(None):
+    ...     jnp.sin(0.0).item()
+    0.0
+    """
     outer = set_trace(trace)
     try:
         yield trace
@@ -183,7 +219,15 @@ def set_current_trace(trace: Trace | None, check_leaks: bool = False) -> Iterato
 
 @contextmanager
 def take_current_trace() -> Iterator[Trace | None]:
-    """Context manager: the trace that was current, while operations are evaluated."""
+    """Context manager: the trace that was current, while operations are evaluated.
+
+    >>> def f(x):
+    ...     with ft.extend.core.take_current_trace():
+    ...         y = jnp.sin(0.0)             # computed now: the program has it as a number
+    ...     return x + y
+    >>> ft.jit(f)(1.0).item()
+    1.0
+    """
     outer = set_trace(None)
     try:
         yield outer
@@ -192,7 +236,14 @@ def take_current_trace() -> Iterator[Trace | None]:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> Any:
-    """A value that is equal to another one of the same trace, mapped axes and nothing else."""
+    """A value that is equal to another one of the same trace, mapped axes and nothing else.
+
+    >>> ask = ft.extend.core.get_opaque_trace_state
+    >>> seen = []
+    >>> _ = ft.jit(lambda x: seen.append(ask()) or x)(1.0)
+    >>> ask() == ask(), seen[0] == ask()
+    (True, False)
+    """
     return (get_trace(), bound_axes())
 
 
@@ -228,11 +279,22 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of the axes that `vmap` maps here."""
+    """The names of the axes that `vmap` maps here.
+
+    >>> seen = []
+    >>> ask = ft.extend.core.unsafe_get_axis_names_DO_NOT_USE
+    >>> _ = ft.vmap(lambda x: seen.extend(ask()) or x, axis_name="i")(jnp.ones(2))
+    >>> seen
+    ['i']
+    """
     return [t.axis.name for t in _traces()
             if isinstance(t, BatchTrace) and t.axis.name is not None]
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether there is an axis that `vmap` maps."""
+    """Whether there is an axis that `vmap` maps.
+
+    >>> ft.extend.core.nonempty_axis_env_DO_NOT_USE()
+    False
+    """
     return bool(bound_axes())

@@ -110,6 +110,9 @@ class UserPrimitive(HigherOrder):
     >>> ad.deflinear2(twice_p, lambda ct, x: [twice_p.bind(ct)])
     >>> ft.jit(ft.grad(twice_p.bind))(3.0).item()
     2.0
+    >>> half_p = Primitive("half")
+    >>> half_p.def_impl(lambda x: x / 2)(4.0)
+    2.0
     """
 
     name: str  # type: ignore[misc]  # of an instance

@@ -30,7 +30,12 @@ _CUT_NORMAL_STDDEV = 0.87962566103423978
 
 
 class Initializer(Protocol):
-    """Makes an array of `shape` from a random key; `dtype` is by default that of its maker."""
+    """Makes an array of `shape` from a random key; `dtype` is by default that of its maker.
+
+    >>> init = ft.nn.initializers.glorot_uniform()
+    >>> isinstance(init(ft.random.key(0), (2, 3)), ft.Array)
+    True
+    """
 
     def __call__(self, key: Array, shape: Sequence[int], dtype: DTypeLike | None = None
                  ) -> Array: ...

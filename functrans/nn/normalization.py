@@ -17,7 +17,13 @@ __all__ = ["BatchStats", "batch_norm", "group_norm", "layer_norm", "rms_norm"]
 
 
 class BatchStats(NamedTuple):
-    """Running mean and variance of each feature, for `batch_norm` without a batch."""
+    """Running mean and variance of each feature, for `batch_norm` without a batch.
+
+    >>> x = jnp.array([[1.0], [3.0]])
+    >>> y, stats = ft.nn.batch_norm(x, ft.nn.BatchStats(jnp.zeros(1), jnp.ones(1)), training=True)
+    >>> stats
+    BatchStats(mean=Array([0.2], dtype=float32), variance=Array([1.], dtype=float32))
+    """
 
     mean: Array
     variance: Array

@@ -30,7 +30,11 @@ _GATES = {"rnn_cell": 1, "lstm_cell": 4, "gru_cell": 3}
 
 
 class LSTMState(NamedTuple):
-    """What an LSTM carries from step to step, each of shape (..., hidden)."""
+    """What an LSTM carries from step to step, each of shape (..., hidden).
+
+    >>> ft.nn.LSTMState(hidden=jnp.zeros(2), cell=jnp.zeros(2))
+    LSTMState(hidden=Array([0., 0.], dtype=float32), cell=Array([0., 0.], dtype=float32))
+    """
 
     hidden: Array
     cell: Array

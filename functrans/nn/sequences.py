@@ -111,7 +111,12 @@ def dropout(key: Array | None, x: ArrayLike, rate: float, *, deterministic: bool
 
 
 class KVCache(NamedTuple):
-    """Keys and values (batch, size, heads, features) of positions before `length` (an int32)."""
+    """Keys and values (batch, size, heads, features) of positions before `length` (an int32).
+
+    >>> cache = ft.nn.init_cache(1, size=16, heads=2, features=8)
+    >>> cache.key.shape, int(cache.length)
+    ((1, 16, 2, 8), 0)
+    """
 
     key: Array
     value: Array

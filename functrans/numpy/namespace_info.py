@@ -70,6 +70,9 @@ class __array_namespace_info__:
     (True, 'cpu')
     >>> sorted(info.dtypes(kind="real floating"))
     ['float32', 'float64']
+    >>> info = jnp.__array_namespace_info__()
+    >>> info.devices()[0], info.default_dtypes()["integral"]
+    (cpu:0, dtype('int32'))
     """
 
     def capabilities(self) -> dict[str, Any]:

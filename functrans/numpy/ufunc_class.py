@@ -40,6 +40,11 @@ class ufunc(metaclass=_UfuncType):
     >>> larger = jnp.ufunc(lambda x, y: jnp.where(x > y, x, y), 2, 1, name="larger")
     >>> larger.reduce(jnp.array([1, 3, 2])).item(), isinstance(jnp.add, jnp.ufunc)
     (3, True)
+    >>> x = jnp.array([1, 3, 2])
+    >>> larger.accumulate(x), larger.at(x, 0, 5, inplace=False)
+    (Array([1, 3, 3], dtype=int32), Array([5, 3, 2], dtype=int32))
+    >>> larger.reduceat(x, jnp.array([0, 1])), jnp.multiply.outer(x, x)[1]
+    (Array([1, 3], dtype=int32), Array([3, 9, 6], dtype=int32))
     """
 
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,

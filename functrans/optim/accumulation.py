@@ -21,7 +21,12 @@ SkipFunction: TypeAlias = Callable[[PyTree, Array, PyTree], tuple[Any, PyTree]]
 
 
 class MultiStepsState(NamedTuple):
-    """Where in a round the accumulation is, and the mean of the gradients so far."""
+    """Where in a round the accumulation is, and the mean of the gradients so far.
+
+    >>> state = ft.optim.MultiSteps(ft.optim.sgd(0.1), 4).init(jnp.zeros(2))
+    >>> int(state.mini_step), int(state.gradient_step), state.acc_grads
+    (0, 0, Array([0., 0.], dtype=float32))
+    """
 
     mini_step: Array
     gradient_step: Array
@@ -74,6 +79,9 @@ class MultiSteps:
     >>> second, state = steps.update(ft.numpy.array([4.0]), state)
     >>> first.tolist(), second.tolist(), bool(steps.has_updated(state))
     ([0.0], [-3.0], True)
+    >>> step = steps.gradient_transformation()
+    >>> step.update(jnp.array([2.0]), step.init(jnp.zeros(1)))[0]
+    Array([0.], dtype=float32)
     """
 
     def __init__(self, opt: GradientTransformation, every_k_schedule: int | Schedule,
@@ -142,7 +150,14 @@ class MultiSteps:
 
 
 class ApplyIfFiniteState(NamedTuple):
-    """How many updates in a row, and in all, were not finite."""
+    """How many updates in a row, and in all, were not finite.
+
+    >>> rule = ft.optim.apply_if_finite(ft.optim.sgd(0.1), max_consecutive_errors=3)
+    >>> params = jnp.zeros(1)
+    >>> _, state = rule.update(jnp.array([jnp.nan]), rule.init(params), params)
+    >>> int(state.notfinite_count), bool(state.last_finite)
+    (1, False)
+    """
 
     notfinite_count: Array
     last_finite: Array

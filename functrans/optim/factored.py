@@ -17,7 +17,12 @@ __all__ = ["FactoredState", "scale_by_factored_rms"]
 
 
 class FactoredState(NamedTuple):
-    """Means of squares: by rows and by columns of large matrices, whole for other arrays."""
+    """Means of squares: by rows and by columns of large matrices, whole for other arrays.
+
+    >>> state = ft.optim.scale_by_factored_rms().init(jnp.zeros((256, 512)))
+    >>> state.v_row.shape, state.v_col.shape, state.v.shape
+    ((256,), (512,), (1,))
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
     v_row: PyTree

@@ -40,7 +40,11 @@ def scale(step_size: Number) -> GradientTransformation:
 
 
 class ScheduleState(NamedTuple):
-    """How many updates there were."""
+    """How many updates there were.
+
+    >>> ft.optim.scale_by_schedule(lambda count: 0.5**count).init(jnp.zeros(2))
+    ScheduleState(count=Array(0, dtype=int32))
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
 
@@ -142,7 +146,11 @@ def _real_zeros(params: PyTree) -> PyTree:
 
 
 class TraceState(NamedTuple):
-    """The momentum."""
+    """The momentum.
+
+    >>> ft.optim.trace(0.9).init(jnp.zeros(2))
+    TraceState(trace=Array([0., 0.], dtype=float32))
+    """
 
     trace: PyTree
 
@@ -168,7 +176,11 @@ def trace(decay: float, nesterov: bool = False,
 
 
 class EmaState(NamedTuple):
-    """A moving average and the number of updates in it."""
+    """A moving average and the number of updates in it.
+
+    >>> ft.optim.ema(0.9).init(jnp.zeros(2))
+    EmaState(count=Array(0, dtype=int32), ema=Array([0., 0.], dtype=float32))
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
     ema: PyTree
@@ -197,7 +209,13 @@ def ema(decay: float, debias: bool = True,
 
 
 class AdamState(NamedTuple):
-    """Both moments of the gradients, and how many there were."""
+    """Both moments of the gradients, and how many there were.
+
+    >>> rule = ft.optim.scale_by_adam()
+    >>> updates, state = rule.update(jnp.ones(2), rule.init(jnp.zeros(2)))
+    >>> int(state.count), state.mu
+    (1, Array([0.1, 0.1], dtype=float32))
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
     mu: PyTree
@@ -257,7 +275,11 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999,
 
 
 class LionState(NamedTuple):
-    """The momentum, and how many updates there were."""
+    """The momentum, and how many updates there were.
+
+    >>> ft.optim.scale_by_lion().init(jnp.zeros(2))
+    LionState(count=Array(0, dtype=int32), mu=Array([0., 0.], dtype=float32))
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
     mu: PyTree
@@ -294,13 +316,21 @@ def scale_by_sign() -> GradientTransformation:
 
 
 class RmsState(NamedTuple):
-    """The mean of squares."""
+    """The mean of squares.
+
+    >>> ft.optim.scale_by_rms().init(jnp.zeros(2))
+    RmsState(nu=Array([0., 0.], dtype=float32))
+    """
 
     nu: PyTree
 
 
 class RmsWithCountState(NamedTuple):
-    """The mean of squares, and how many there were."""
+    """The mean of squares, and how many there were.
+
+    >>> ft.optim.scale_by_rms(bias_correction=True).init(jnp.zeros(2))
+    RmsWithCountState(count=Array(0, dtype=int32), nu=Array([0., 0.], dtype=float32))
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
     nu: PyTree
@@ -340,14 +370,22 @@ def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0
 
 
 class StddevState(NamedTuple):
-    """The means of gradients and of their squares."""
+    """The means of gradients and of their squares.
+
+    >>> ft.optim.scale_by_stddev().init(jnp.zeros(1))
+    StddevState(mu=Array([0.], dtype=float32), nu=Array([0.], dtype=float32))
+    """
 
     mu: PyTree
     nu: PyTree
 
 
 class StddevWithCountState(NamedTuple):
-    """The means of gradients and of their squares, and how many there were."""
+    """The means of gradients and of their squares, and how many there were.
+
+    >>> ft.optim.scale_by_stddev(bias_correction=True).init(jnp.zeros(1))._fields
+    ('count', 'mu', 'nu')
+    """
 
     count: Array  # type: ignore[assignment]  # not that of tuples: states are optax's
     mu: PyTree
@@ -386,7 +424,11 @@ def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float 
 
 
 class RssState(NamedTuple):
-    """The sum of squares."""
+    """The sum of squares.
+
+    >>> ft.optim.scale_by_rss().init(jnp.zeros(2))
+    RssState(sum_of_squares=Array([0.1, 0.1], dtype=float32))
+    """
 
     sum_of_squares: PyTree
 

@@ -60,7 +60,11 @@ class GradientTransformation(NamedTuple):
 
 
 class EmptyState(NamedTuple):
-    """The state of transformations that remember nothing."""
+    """The state of transformations that remember nothing.
+
+    >>> ft.optim.sgd(0.1).init(jnp.zeros(2))
+    (EmptyState(), EmptyState())
+    """
 
 
 def needs_params(name: str, params: PyTree) -> None:
@@ -137,11 +141,20 @@ def chain(*transforms: GradientTransformation) -> GradientTransformation:
 
 
 class MaskedNode(NamedTuple):
-    """In place of leaves that a transformation does not see."""
+    """In place of leaves that a transformation does not see.
+
+    >>> rule = ft.optim.masked(ft.optim.trace(0.9), {"w": True, "b": False})
+    >>> rule.init({"w": jnp.zeros(1), "b": jnp.zeros(1)}).inner_state.trace["b"]
+    MaskedNode()
+    """
 
 
 class MaskedState(NamedTuple):
-    """The state of the transformation of some leaves."""
+    """The state of the transformation of some leaves.
+
+    >>> ft.optim.masked(ft.optim.trace(0.9), {"w": True}).init({"w": jnp.zeros(1)})
+    MaskedState(inner_state=TraceState(trace={'w': Array([0.], dtype=float32)}))
+    """
 
     inner_state: Any
 
@@ -185,7 +198,13 @@ def _as_tree(mask: Mask, params: PyTree) -> PyTree:
 
 
 class PartitionState(NamedTuple):
-    """The states of the transformations of a partition, by label."""
+    """The states of the transformations of a partition, by label.
+
+    >>> rules = {"train": ft.optim.sgd(0.1), "keep": ft.optim.set_to_zero()}
+    >>> state = ft.optim.partition(rules, {"w": "train", "b": "keep"}).init({"w": 1.0, "b": 2.0})
+    >>> sorted(state.inner_states)
+    ['keep', 'train']
+    """
 
     inner_states: dict[Hashable, Any]
 

@@ -122,6 +122,11 @@ class NoiseScale(NamedTuple):
 
     `scale` is `trace_covariance / squared_mean`: the trace of the covariance of one sample's
     gradient, and the squared norm of the gradient's expectation.
+
+    >>> loss = lambda w, x: (w - x) ** 2
+    >>> found = ft.per_sample.noise_scale(loss)(jnp.array(0.0), jnp.array([1.0, 3.0, 5.0]))
+    >>> round(float(found.trace_covariance), 2), round(float(found.squared_mean), 2)
+    (16.0, 30.67)
     """
 
     scale: Any

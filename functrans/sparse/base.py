@@ -26,15 +26,28 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
 class SparseEfficiencyError(ArgumentError):
-    """A layout that would store many zeros, where the caller did not ask for it."""
+    """A layout that would store many zeros, where the caller did not ask for it.
+
+    >>> issubclass(ft.experimental.sparse.SparseEfficiencyError, ValueError)
+    True
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """A layout that stores many zeros."""
+    """A layout that stores many zeros.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", ft.experimental.sparse.SparseEfficiencyWarning)
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """A layout that a library of CUDA does not have; never given, as kernels here need none."""
+    """A layout that a library of CUDA does not have; never given, as kernels here need none.
+
+    >>> sparse = ft.experimental.sparse
+    >>> issubclass(sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
+    True
+    """
 
 
 class JAXSparse(ABC):
@@ -42,6 +55,16 @@ class JAXSparse(ABC):
 
     Operators act as on the dense array: `@`, `+`, `-`, `*` and `/` with numbers, dense and sparse
     arrays. What keeps zeros returns a sparse array, all else a dense one.
+
+    >>> m = ft.experimental.sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> isinstance(m, ft.experimental.sparse.JAXSparse), m.nse, m.shape, m.dtype
+    (True, 1, (2, 2), dtype('float32'))
+    >>> m @ jnp.ones(2), m.T.todense().tolist(), m.sum().item()
+    (Array([2., 0.], dtype=float32), [[0.0, 0.0], [2.0, 0.0]], 2.0)
+    >>> m.reshape(4).todense(), m.astype("int32").data
+    (Array([0., 2., 0., 0.], dtype=float32), Array([2], dtype=int32))
+    >>> m.transpose().shape, m.with_data(jnp.array([3.0])).block_until_ready().data
+    ((2, 2), Array([3.], dtype=float32))
     """
 
     data: Array

@@ -43,6 +43,17 @@ class BCOO(JAXSparse):
     >>> m = sparse.BCOO((jnp.array([2.0, 5.0]), jnp.array([[0, 1], [1, 0]])), shape=(2, 2))
     >>> m, (m @ jnp.array([1.0, 10.0])).tolist()
     (BCOO(float32[2,2], nse=2), [20.0, 5.0])
+    >>> dense = m.todense()
+    >>> sparse.BCOO.fromdense(dense).nse, m.transpose().todense().tolist()
+    (2, [[0.0, 5.0], [2.0, 0.0]])
+    >>> m.with_data(jnp.ones(2)).sort_indices().sum_duplicates().todense()
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    >>> m.update_layout(n_dense=1, on_inefficient=None).n_dense
+    1
+    >>> import scipy.sparse
+    >>> sparse.BCOO.from_scipy_sparse(scipy.sparse.coo_array(np.eye(3))).shape
+    (3, 3)
     """
 
     indices: Array

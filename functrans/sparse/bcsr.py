@@ -49,6 +49,15 @@ class BCSR(JAXSparse):
     >>> m = sparse.BCSR.fromdense(jnp.array([[0.0, 2.0], [0.0, 0.0], [5.0, 0.0]]))
     >>> m.indptr.tolist(), (m @ jnp.array([1.0, 10.0])).tolist()
     ([0, 1, 1, 2], [20.0, 0.0, 5.0])
+    >>> m.to_bcoo(), sparse.BCSR.from_bcoo(m.to_bcoo())
+    (BCOO(float32[3,2], nse=2), BCSR(float32[3,2], nse=2))
+    >>> m.transpose().shape, m.todense()[2]
+    ((2, 3), Array([5., 0.], dtype=float32))
+    >>> m.with_data(jnp.ones(2)).sum_duplicates().todense()[0]
+    Array([0., 1.], dtype=float32)
+    >>> import scipy.sparse
+    >>> sparse.BCSR.from_scipy_sparse(scipy.sparse.csr_array(np.eye(3))).shape
+    (3, 3)
     """
 
     indices: Array

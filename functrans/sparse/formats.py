@@ -104,6 +104,16 @@ class COO(_Matrix):
     >>> from functrans.experimental import sparse
     >>> sparse.COO.fromdense(jnp.eye(2)).row.tolist()
     [0, 1]
+    >>> m = sparse.COO.fromdense(jnp.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> m.batched(), m.compressed()
+    (BCOO(float32[2,2], nse=1), BCSR(float32[2,2], nse=1))
+    >>> m.todense()[0], m.transpose().shape, m.with_data(-m.data).data
+    (Array([0., 2.], dtype=float32), (2, 2), Array([-2.], dtype=float32))
+    >>> sparse.COO.from_bcoo(sparse.BCOO.fromdense(jnp.eye(3))).nse
+    3
+    >>> import scipy.sparse
+    >>> sparse.COO.from_scipy_sparse(scipy.sparse.coo_array(np.eye(3))).shape
+    (3, 3)
     """
 
     _parts = ("data", "row", "col")
@@ -171,6 +181,12 @@ class CSR(_Matrix):
     >>> from functrans.experimental import sparse
     >>> sparse.CSR.fromdense(jnp.eye(2)).indptr.tolist()
     [0, 1, 2]
+    >>> m = sparse.CSR.fromdense(jnp.eye(2))
+    >>> m.todense()[1], m.batched().shape, m.transpose().shape, m.with_data(-m.data).data
+    (Array([0., 1.], dtype=float32), (2, 2), (2, 2), Array([-1., -1.], dtype=float32))
+    >>> import scipy.sparse
+    >>> sparse.CSR.from_scipy_sparse(scipy.sparse.csr_array(np.eye(3))).shape
+    (3, 3)
     """
 
     _parts = ("data", "indices", "indptr")
@@ -207,6 +223,12 @@ class CSC(_Matrix):
     >>> from functrans.experimental import sparse
     >>> sparse.CSC.fromdense(jnp.array([[0.0, 1.0], [0.0, 2.0]])).indptr.tolist()
     [0, 0, 2]
+    >>> m = sparse.CSC.fromdense(jnp.array([[0.0, 1.0], [0.0, 2.0]]))
+    >>> m.todense()[1], m.batched().shape, m.transpose().shape, m.with_data(-m.data).data
+    (Array([0., 2.], dtype=float32), (2, 2), (2, 2), Array([-1., -2.], dtype=float32))
+    >>> import scipy.sparse
+    >>> sparse.CSC.from_scipy_sparse(scipy.sparse.csc_array(np.eye(3))).shape
+    (3, 3)
     """
 
     _parts = ("data", "indices", "indptr")

@@ -300,6 +300,12 @@ class custom_jvp(WithRules[P, R]):  # a decorator, named as in JAX
     ...     return log1pexp(x), t / (1.0 + ft.numpy.exp(-x))
     >>> float(ft.grad(log1pexp)(100.0))
     1.0
+    >>> @ft.custom_jvp
+    ... def product(x, y):
+    ...     return x * y
+    >>> product.defjvps(lambda t, out, x, y: t * y, lambda t, out, x, y: t * x)
+    >>> float(ft.grad(product)(3.0, 5.0))
+    5.0
     """
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (),

@@ -71,7 +71,15 @@ __all__ = ["CustomVJPPrimal", "custom_vjp"]
 @dataclass(frozen=True)
 class CustomVJPPrimal:
     """An argument of a forward rule with `symbolic_zeros=True`: its value, and whether the
-    derivative in it is asked for."""
+    derivative in it is asked for.
+
+    >>> def fwd(x, y):
+    ...     return x.value * y.value, (y.value if x.perturbed else None)
+    >>> f = ft.custom_vjp(lambda x, y: x * y)
+    >>> f.defvjp(fwd, lambda y, ct: (ct * y, None), symbolic_zeros=True)
+    >>> float(ft.grad(f)(2.0, 5.0))
+    5.0
+    """
 
     value: Any
     perturbed: bool

@@ -68,7 +68,14 @@ class Curve:
 
 @known_leaf
 class JetTracer(Tracer):
-    """A value with its derivatives along the curve: those from `start` to before `stop`."""
+    """A value with its derivatives along the curve: those from `start` to before `stop`.
+
+    >>> from functrans.experimental.jet import JetTracer, jet
+    >>> seen = []
+    >>> _ = jet(lambda x: seen.append(x) or x, (1.0,), ((1.0,),))
+    >>> isinstance(seen[0], JetTracer), seen[0].aval
+    (True, ShapedArray(f32[], weak_type=True))
+    """
 
     __slots__ = ("curve", "start", "stop")
     _trace: JetTrace
@@ -108,7 +115,14 @@ class JetTracer(Tracer):
 
 
 class JetTrace(Trace):
-    """Pushes the derivatives along a curve through every operation."""
+    """Pushes the derivatives along a curve through every operation.
+
+    >>> from functrans.experimental.jet import JetTrace, jet
+    >>> seen = []
+    >>> _ = jet(lambda x: seen.append(x) or x, (1.0,), ((1.0,),))
+    >>> isinstance(seen[0]._trace, JetTrace)
+    True
+    """
 
     __slots__ = ("_known",)
     kind = "jet"

@@ -27,7 +27,13 @@ _METHODS: Final[Mapping[str, Tableau]] = MappingProxyType(
 
 class OdeResult(NamedTuple):
     """A solution: y has shape (n, times). `success` is False, and y NaN, from a time on that was
-    not reached within `max_steps` steps for each time, or where steps became too small."""
+    not reached within `max_steps` steps for each time, or where steps became too small.
+
+    >>> solve = ft.scipy.integrate.solve_ivp
+    >>> found = solve(lambda t, y: -y, (0.0, 1.0), jnp.ones(1), t_eval=jnp.array([1.0]))
+    >>> found.y.round(2), bool(found.success)
+    (Array([[0.37]], dtype=float32), True)
+    """
 
     t: Array
     y: Array

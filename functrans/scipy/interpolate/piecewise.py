@@ -34,6 +34,8 @@ class PPoly:
     >>> p = ft.scipy.interpolate.PPoly([[1.0, 2.0], [0.0, 1.0]], [0.0, 1.0, 2.0])
     >>> p(ft.numpy.array([0.5, 1.5])).tolist()
     [0.5, 2.0]
+    >>> p.derivative()(0.5).item(), p.antiderivative()(1.0).item(), p.integrate(0.0, 2.0).item()
+    (1.0, 0.5, 2.5)
     """
 
     c: Array

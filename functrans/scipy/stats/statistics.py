@@ -308,6 +308,12 @@ class gaussian_kde:
     >>> kde = ft.scipy.stats.gaussian_kde(ft.numpy.array([-1.0, 0.0, 1.0]))
     >>> kde(ft.numpy.array([0.0])).shape
     (1,)
+    >>> kde.pdf(0.0).round(3), kde.evaluate(0.0).round(3), kde.logpdf(0.0).round(3)
+    (Array([0.318], dtype=float32), Array([0.318], dtype=float32), Array([-1.145], dtype=float32))
+    >>> kde.integrate_box_1d(-10.0, 10.0).round(3)
+    Array(1., dtype=float32)
+    >>> kde.resample(ft.random.key(0), (5,)).shape
+    (1, 5)
     """
 
     def __init__(self, dataset: ArrayLike, bw_method: Any = None,

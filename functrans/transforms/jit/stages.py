@@ -42,7 +42,13 @@ OPTIONS = ("algebra", "autotune", "deterministic", "host_steps", "matmul_precisi
 
 @dataclass(frozen=True)
 class ArgInfo:
-    """The type of one leaf of the arguments, and whether its memory is given away."""
+    """The type of one leaf of the arguments, and whether its memory is given away.
+
+    >>> compiled = ft.jit(jnp.sin).lower(jnp.ones(3)).compile()
+    >>> (info,), keywords = compiled.args_info
+    >>> info.shape, info.dtype, info.donated
+    ((3,), dtype('float32'), False)
+    """
 
     _aval: ShapedArray
     donated: bool
@@ -61,6 +67,10 @@ class MemoryAnalysis(dict[str, Size]):
 
     `alias_size_in_bytes` are those results that are in the memory of donated arguments;
     `generated_code_size_in_bytes` is of kernels for GPUs, 0 for a CPU.
+
+    >>> memory = ft.jit(jnp.sin).lower(jnp.ones(256)).compile().memory_analysis()
+    >>> memory["arguments"], memory.output_size_in_bytes, memory.peak_memory_in_bytes
+    (1024, 1024, 2048)
     """
 
     def __init__(self, sizes: Mapping[str, Size], code: int = 0) -> None:
@@ -202,6 +212,10 @@ class Lowered(Stage):
     >>> lowered = ft.jit(lambda x: x * 2).lower(jnp.ones(2))
     >>> lowered.compile()(jnp.ones(2)).tolist()
     [2.0, 2.0]
+    >>> print(lowered.as_text())
+    { lambda ; a:f32[2]. let b:f32[2] = mul a 2.0:f32[] in (b,) }
+    >>> lowered.cost_analysis()["flops"], lowered.memory_analysis()["outputs"]
+    (2, 8)
     """
 
     def __init__(self, calls: Calls, program: TraceOutcome, in_tree: PyTreeDef, fixed: Any,
@@ -323,6 +337,10 @@ class Compiled(Stage):
     >>> compiled = ft.jit(lambda x: x * 2).lower(jnp.ones(2)).compile()
     >>> compiled.memory_analysis().output_size_in_bytes
     8
+    >>> compiled(jnp.ones(2)).tolist(), compiled.cost_analysis()["flops"]
+    ([2.0, 2.0], 2)
+    >>> compiled.as_text().splitlines()[0]
+    '{ lambda ; a:f32[2]. let b:f32[2] = mul a 2.0:f32[] in (b,) }'
     """
 
     def __init__(self, calls: Calls, program: TraceOutcome, in_tree: PyTreeDef,
