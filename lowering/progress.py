@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -66,7 +67,8 @@ class Progress:
             if self._display is not None:
                 self._show_in_notebook(NotebookLine(line))
                 return
-            self._write(CLEAR + line if self._is_terminal else line + "\n")
+            self._write(CLEAR + fitted(line, columns_of(self._stream)) if self._is_terminal
+                        else line + "\n")
 
     def _show_in_notebook(self, line: NotebookLine) -> None:
         if self._handle is None:
@@ -131,6 +133,22 @@ def is_terminal(stream: TextIO) -> bool:
         return stream.isatty()
     except ValueError:  # closed
         return False
+
+
+def columns_of(stream: TextIO) -> int:
+    """The width of a terminal; 80 where it does not say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def fitted(line: str, columns: int) -> str:
+    """A line that does not wrap, with the time at its end: what wraps is not taken back whole."""
+    if len(line) < columns:
+        return line
+    text, comma, seconds = line.rpartition(",")
+    return f"{text[:max(columns - len(seconds) - 5, 0)]}...{comma}{seconds}"[:columns - 1]
 
 
 def is_interactive() -> bool:

@@ -45,6 +45,20 @@ def test_a_terminal_shows_one_line_and_clears_it():
     assert shown(Terminal(), [0.9, 1.0], after=1.0).count("functrans") == 1
 
 
+@pytest.mark.parametrize("columns", [12, 40, 60, 200])
+def test_a_line_does_not_wrap(monkeypatch, columns):
+    """A terminal takes back one row: what had wrapped stayed."""
+    monkeypatch.setattr(progress, "columns_of", lambda stream: columns)
+    line = shown(Terminal(), [2.5]).split(CLEAR)[1]
+    assert len(line) < columns
+    if columns >= 40:
+        assert line.startswith("functrans: compiling 1 of") and line.endswith(", 2 s")
+
+
+def test_a_stream_that_is_no_device_has_80_columns():
+    assert progress.columns_of(io.StringIO()) == 80
+
+
 def test_a_file_gets_a_plain_line_for_what_takes_very_long(monkeypatch):
     monkeypatch.delattr(sys, "ps1", raising=False)
     assert shown(io.StringIO(), [1.0, 9.0]) == ""
