@@ -20,7 +20,7 @@ _FIXES = {
               "branches, functrans.lax.while_loop for loops, & | ~ for and, or, not",
     "int()": "x.astype(int) to stay in the program, functrans.lax.fori_loop for a loop of x "
              "rounds",
-    "float()": "x.astype(float) to stay in the program",
+    "float()": "x.astype(float) to stay in the program, functrans.numpy.sin for math.sin",
     "complex()": "x.astype(complex) to stay in the program",
     "an index": "x[i] of a functrans array x takes a traced i; functrans.lax.fori_loop(0, n, f, x) "
                 "for range(n)",
@@ -62,6 +62,15 @@ def refuse(x: Tracer, wanted: str) -> NoReturn:
         where=user_source(), why=why, fix=reduce + _FIXES[wanted] + static)
 
 
+def _refuse_constant(x: Tracer, wanted: str) -> NoReturn:
+    """Raise the error for a number whose derivative would be lost without a word."""
+    raise ConcretizationError(
+        f"{wanted} of a {x.aval} that is differentiated.", where=user_source(),
+        why="Python's number is a constant: the derivative of math.sin(x) or x * float(x) would "
+            "be wrong.",
+        fix="functrans.numpy.sin(x) for math.sin(x); x as it is; x.item() where a constant is meant")
+
+
 # what NumPy asks for where it stores a number in an array
 _STORED = ("float()", "int()", "complex()")
 
@@ -82,6 +91,8 @@ def _converter(wanted: str, convert: Callable[[Any], Any]) -> Callable[[Any], An
             refuse(self, wanted)
         if stored and _is_stored():  # it would be a constant, without derivative
             refuse(self, "an element of a NumPy array")
+        if wanted in ("float()", "complex()") and self.aval.dtype.kind not in "biu":
+            _refuse_constant(self, wanted)
         return convert(value)
 
     return method

@@ -55,7 +55,7 @@ def test_vmap_says_that_lanes_differ(name: str) -> None:
     assert "static_argnums" not in text
 
 
-@pytest.mark.parametrize("name", sorted(set(ASKED) - {"asarray", "tolist"}))
+@pytest.mark.parametrize("name", sorted(set(ASKED) - {"asarray", "complex", "float", "tolist"}))
 def test_under_grad_and_jvp_scalars_are_known(name: str) -> None:
     ask, _ = ASKED[name]
     ft.jvp(lambda a: (ask(a), a)[1], (0.5,), (1.0,))
