@@ -311,7 +311,8 @@ def _no_dtype(value: object) -> FunctransError:
     return DTypeError(
         f"no dtype can be told from {value!r}, of type {type(value).__name__}.",
         why="a dtype is told by an array, a dtype or its name, or a Python number.",
-        fix='dtype="float32"',
+        fix='dtype="float32"' if type(value) is not int else
+            'dtype="float32"; a shape of several axes is one tuple, zeros((2, 3))',
     )
 
 

@@ -8,7 +8,7 @@ classes are nodes; None is a node without leaves; everything else is a leaf. Reg
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
 
 import optree
@@ -168,8 +168,26 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten(map(f, leaves))
-    columns = [flatten_up_to(treedef, other, what="tree_map") for other in rest]
+    columns = _like_the_first(treedef, rest, "tree_map")
     return treedef.unflatten(map(f, leaves, *columns))
+
+
+def _like_the_first(treedef: PyTreeDef, rest: Sequence[PyTree], what: str) -> list[list[Any]]:
+    """The subtrees of further trees at the leaves of the first."""
+    columns = []
+    for number, other in enumerate(rest, 2):
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except ValueError as error:
+            full = tree_structure(other)
+            found = next(_differences(treedef, full, (), prefix=True), str(error))
+            raise TreeMismatchError(
+                f"{what}: tree {number} has another structure than the first: {found}.",
+                why=f"the first tree has the structure {_show(treedef)},\ntree {number} has "
+                    f"{_show(full)}.",
+                fix="trees with the same containers and keys; where the first has a leaf, others "
+                    "may have a subtree") from None
+    return columns
 
 
 def map_leaves(f: Callable[..., Any], tree: _T, *rest: PyTree, is_leaf: IsLeaf | None = None
@@ -346,7 +364,7 @@ def tree_map_with_path(
     {'a': "['a']", 'b': ("['b'][0]", "['b'][1]")}
     """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    columns = [flatten_up_to(treedef, other, what="tree_map_with_path") for other in rest]
+    columns = _like_the_first(treedef, rest, "tree_map_with_path")
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     return treedef.unflatten(map(f, paths, leaves, *columns))
 

@@ -262,7 +262,8 @@ def axis_index(axis: Any, ndim: int, name: str = "axis") -> int:
         axis = operator.index(axis)
     except TypeError:
         raise ArgumentError(f"functrans.numpy.{name}: axis must be an int, got {shown(axis)}.",
-                            fix="axis=0, axis=-1 for the last one") from None
+                            fix="arrays are one sequence: [a, b]" if hasattr(axis, "aval") else
+                                "axis=0, axis=-1 for the last one") from None
     if not -ndim <= axis < ndim:
         raise ArgumentError(
             f"functrans.numpy.{name}: axis {axis} is out of bounds for an array of {ndim} "

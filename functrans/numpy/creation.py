@@ -152,8 +152,10 @@ def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike | None) -> A
     try:
         value = np.asarray(x)
     except ValueError as error:
-        raise ArgumentError(f"functrans.numpy.array: {error}.", where=user_source(),
-                            why="all items of a sequence must have one shape.") from None
+        raise ArgumentError(f"functrans.numpy.array: {str(error).rstrip('.')}.",
+                            where=user_source(), why="all items of a sequence must have one shape.",
+                            fix="pad the short ones; or keep a list of arrays, which is a pytree"
+                            ) from None
     if value.dtype.kind == "O" and all(type(leaf) in PYTHON_SCALARS for leaf in leaves):
         for leaf in leaves:  # ints beyond 64 bits
             if type(leaf) is int:

@@ -46,7 +46,13 @@ from functrans.transforms.custom_call import (
     rule_stays_lazy,
     staging_rule_of,
 )
-from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.flat import (
+    FlatFunction,
+    check_callable,
+    flatten_args,
+    name_of,
+    parameter_names,
+)
 from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.linearize import apply_rule
 from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero, tangent_aval
@@ -316,6 +322,9 @@ class custom_jvp(WithRules[P, R]):  # a decorator, named as in JAX
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+
+    def __repr__(self) -> str:
+        return f"<custom_jvp of {name_of(self.fun)}({parameter_names(self.fun)})>"
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule: `jvp(*nondiff, primals, tangents) -> (out, tangent of out)`."""

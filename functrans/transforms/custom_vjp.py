@@ -53,7 +53,13 @@ from functrans.transforms.custom_call import (
     rule_stays_lazy,
 )
 from functrans.transforms.custom_jvp import closure_tangents
-from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.flat import (
+    FlatFunction,
+    check_callable,
+    flatten_args,
+    name_of,
+    parameter_names,
+)
 from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
 from functrans.transforms.staged_rules import StagedRules
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
@@ -434,6 +440,9 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+
+    def __repr__(self) -> str:
+        return f"<custom_vjp of {name_of(self.fun)}({parameter_names(self.fun)})>"
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any],
                symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:

@@ -25,7 +25,13 @@ from functrans.core.trace import get_trace, run_in
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.transforms.batching import BatchTrace, BatchTracer, front
 from functrans.transforms.custom_call import bind_arguments, check_rule_tree
-from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.flat import (
+    FlatFunction,
+    check_callable,
+    flatten_args,
+    name_of,
+    parameter_names,
+)
 from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.program_call import ProgramCall
 
@@ -158,6 +164,9 @@ class custom_vmap(WithRules[P, R]):  # a decorator, named as in JAX
         functools.update_wrapper(self, fun)  # before our own attributes
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<custom_vmap of {name_of(self.fun)}({parameter_names(self.fun)})>"
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule: `rule(axis_size, in_batched, *args) -> (out, out_batched)`."""

@@ -150,7 +150,9 @@ def _input_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
             raise ShapeError(
                 f"vmap: in_axes asks for axis {axis} of {_leaf_name(tree, i)}, which is "
                 f"{get_aval(x)}.", where=user_source(),
-                fix="use None for arguments that are not mapped: in_axes=(0, None)")
+                fix=f"an axis from {-x.ndim} to {x.ndim - 1}" if x.ndim else
+                    "x[None] for an axis" if len(leaves) == 1 else
+                    "use None for arguments that are not mapped: in_axes=(0, None)")
     return axes
 
 

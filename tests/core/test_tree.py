@@ -141,7 +141,7 @@ def test_map_error_names_the_place_and_both_structures() -> None:
     with pytest.raises(TreeMismatchError) as caught:
         tree.map(lambda a, b: a, {"w": (1, 2), "b": 0}, {"w": [1, 2], "b": 0})
     text = str(caught.value)
-    assert "tree_map: its structure is no prefix of the structure of the tree" in text
+    assert "tree_map: tree 2 has another structure than the first" in text
     assert "at ['w'] a tuple of 2 was expected and a list of 2 found" in text
     assert "{'b': *, 'w': (*, *)}" in text and "{'b': *, 'w': [*, *]}" in text
 

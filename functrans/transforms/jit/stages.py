@@ -111,6 +111,12 @@ class Stage:
         self._in_tree = in_tree
         self._fixed = fixed
 
+    def __repr__(self) -> str:
+        jaxpr = self._traced.jaxpr
+        types = ", ".join(map(str, jaxpr.in_avals[len(self._traced.consts):]))
+        return (f"{type(self).__name__}({self._calls.jitted.name}: ({types}) -> "
+                f"({', '.join(map(str, jaxpr.out_avals))}))")
+
     @property
     def in_tree(self) -> PyTreeDef:
         """The structure of a pair: positional arguments and keywords, less the static ones."""
