@@ -11,7 +11,7 @@ PAGES = {
     FIRST.name: 5, "guide/quickstart.md": 15, "guide/coming_from_jax.md": 4,
     "guide/coming_from_pytorch.md": 15, "guide/sharp_bits.md": 30, "guide/dp_sgd.md": 15,
     "guide/custom_rules.md": 12, "guide/loops.md": 12, "guide/profiling.md": 12,
-    "guide/gpu.md": 3,
+    "guide/gpu.md": 3, "guide/training.md": 20, "guide/debugging.md": 12,
 }
 
 

@@ -35,6 +35,30 @@ QUESTIONS = {
         ("guide/loops.md", "while_loop", "ft.grad("),
     "How do I run my function without Python?":
         ("guide/export.md", "c", "to_c"),
+    "Can I keep my jax imports?":
+        ("guide/coming_from_jax.md", "coming-from-jax", "import functrans as jax"),
+    "How do I print or debug inside a jitted function?":
+        ("guide/debugging.md", "in-the-compiled-program", "ft.debug.print("),
+    "Why is the first call slow, and how do I avoid it?":
+        ("guide/profiling.md", "the-first-call", ".lower(*types).compile()"),
+    "How do I save my parameters, and go on after a crash?":
+        ("guide/training.md", "save-and-go-on", "ft.weights.load(file, like="),
+    "How do I load data in shuffled batches?":
+        ("guide/training.md", "data-in-shuffled-batches", "permutation("),
+    "How do I use several GPUs?":
+        ("guide/distributed.md", "training-on-all-of-them", 'ft.devices("gpu")'),
+    "How do I write my own gradient?":
+        ("guide/custom_rules.md", "backward-custom_vjp", "defvjp("),
+    "How do I call SciPy or C code inside `jit`?":
+        ("guide/custom_rules.md", "functions-of-other-libraries", "ft.pure_callback("),
+    "How do I use float64?":
+        ("guide/sharp_bits.md", "32-bits-are-the-default", "ft.default_dtypes("),
+    "I run out of memory: what can I do?":
+        ("guide/profiling.md", "too-much-memory", "memory_limit="),
+    "How do I seed random numbers?":
+        ("guide/sharp_bits.md", "random-numbers-repeat", "ft.random.split("),
+    "Does my NumPy code that writes into arrays run?":
+        ("guide/numpy_code.md", "numpy-code-that-writes-into-its-arrays", "ft.numpy_code"),
 }
 
 
