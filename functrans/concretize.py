@@ -68,7 +68,7 @@ def _refuse_constant(x: Tracer, wanted: str) -> NoReturn:
         f"{wanted} of a {x.aval} that is differentiated.", where=user_source(),
         why="Python's number is a constant: the derivative of math.sin(x) or x * float(x) would "
             "be wrong.",
-        fix="functrans.numpy.sin(x) for math.sin(x); x as it is; x.item() where a constant is meant")
+        fix="functrans.numpy.sin(x) for math.sin(x); x as it is; x.item() for a constant")
 
 
 # what NumPy asks for where it stores a number in an array

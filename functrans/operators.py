@@ -18,7 +18,12 @@ from functrans._runtime import ArrayBase
 from functrans.at import refuse_delitem, refuse_setitem
 from functrans.core import dtypes
 from functrans.core.dims import Dim, same_shape
-from functrans.core.errors import FunctransError, IntegerOverflowError, hide_internal_frames
+from functrans.core.errors import (
+    FunctransError,
+    IntegerOverflowError,
+    NonArrayError,
+    hide_internal_frames,
+)
 from functrans.core.trace import ARRAYS, Tracer
 from functrans.numpy.indexing import getitem
 from functrans.primitives import arithmetic, compare
@@ -28,6 +33,7 @@ __all__ = ["install_operators", "operator_table"]
 
 Operator = Callable[..., Any]
 OPERANDS = (ArrayBase, Tracer, np.ndarray, np.generic, bool, int, float, complex, Dim)
+_REFUSE_LISTS = (jnp.add, jnp.subtract, jnp.multiply, jnp.true_divide, jnp.matmul)
 _FLOATS = frozenset(map(dtypes.as_dtype, ("float16", "float32", "float64", dtypes.bfloat16)))
 
 
@@ -52,7 +58,7 @@ def _binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, O
                         same_shape(mine.shape, theirs.shape) or not mine.shape or not theirs.shape):
                     return bind(self, other)
             elif not isinstance(other, OPERANDS):
-                return NotImplemented
+                return _foreign(function, self, other)
             return function(self, other)
         except FunctransError as error:
             hide_internal_frames(error)
@@ -65,7 +71,8 @@ def _binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, O
             cls = type(other)
             if (cls is float or cls is int) and self.dtype in _FLOATS:
                 return bind(float(other), self)
-            return function(other, self) if isinstance(other, OPERANDS) else NotImplemented
+            return function(other, self) if isinstance(other, OPERANDS) else \
+                _foreign(function, self, other)
         except FunctransError as error:
             hide_internal_frames(error)
             raise
@@ -73,6 +80,16 @@ def _binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, O
             raise _too_large(other, self) from None
 
     return forward, reflected
+
+
+def _foreign(function: Operator, x: Any, other: Any) -> Any:
+    """NotImplemented, by which Python asks the other operand; a list is repeated by an integer."""
+    if type(other) is not list or function not in _REFUSE_LISTS \
+            or (function is jnp.multiply and x.ndim == 0 and dtypes.kind(x.dtype) in "iu"):
+        return NotImplemented
+    raise NonArrayError(f"an operator of arrays ({function.__name__}) got a list.",
+                        why="a list is converted anew by every operation, which hides a cost.",
+                        fix="functrans.numpy.asarray(x)")
 
 
 def _too_large(value: Any, x: Any) -> IntegerOverflowError:
@@ -87,10 +104,12 @@ def _too_large(value: Any, x: Any) -> IntegerOverflowError:
 def _composed(function: Operator) -> tuple[Operator, Operator]:
     """An operator that is no primitive, and its reflection."""
     def forward(self: Any, other: Any) -> Any:
-        return function(self, other) if isinstance(other, OPERANDS) else NotImplemented
+        return function(self, other) if isinstance(other, OPERANDS) else \
+            _foreign(function, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        return function(other, self) if isinstance(other, OPERANDS) else NotImplemented
+        return function(other, self) if isinstance(other, OPERANDS) else \
+            _foreign(function, self, other)
 
     return forward, reflected
 

@@ -171,7 +171,7 @@ def test_a_python_scalar_is_a_literal_of_the_arrays_dtype() -> None:
 
 def test_foreign_operands_are_refused_as_python_does() -> None:
     for other in ("text", [1.0, 2.0, 3.0], None, object()):
-        with pytest.raises(TypeError, match="unsupported operand"):
+        with pytest.raises(TypeError, match=r"unsupported operand|got a list"):
             X + other
         assert (other == X) is False and (other != X) is True
         with pytest.raises(TypeError):
@@ -321,12 +321,14 @@ def test_an_array_as_a_condition_names_any_and_all() -> None:
 
 def test_values_are_known_under_grad() -> None:
     def f(x: Any) -> Any:
-        assert float(x) == 3.0 and f"{x:.1f}" == "3.0" and x.item() == 3.0
+        assert int(x) == 3 and f"{x:.1f}" == "3.0" and x.item() == 3.0
         return x * 2 if x > 0 else x
 
     assert float(ft.grad(f)(jnp.asarray(3.0))) == 2.0
     with pytest.raises(ConcretizationError, match="a NumPy array"):  # it would lose the derivative
         ft.grad(lambda x: np.asarray(x).sum())(3.0)
+    with pytest.raises(ConcretizationError, match="float.. of a f32.. that is differentiated"):
+        ft.grad(lambda x: x * float(x))(3.0)
 
 
 def test_iteration_unpacks_tracers() -> None:

@@ -155,8 +155,9 @@ def kind_of(value: Any) -> str:
 @functools.cache
 def home_of(cls: type) -> str:
     """The first of the modules that publish a class: the index has it there."""
-    return next(module for module in MODULES
-                if any(value is cls for value in vars(importlib.import_module(module)).values()))
+    found = ((name, importlib.import_module(name)) for name in MODULES)
+    return next(name for name, module in found
+                if any(getattr(module, public) is cls for public in module.__all__))
 
 
 def without_last_blank(app: Sphinx, name: str, source: list[str]) -> None:

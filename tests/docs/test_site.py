@@ -40,7 +40,7 @@ QUESTIONS = {
     "How do I print or debug inside a jitted function?":
         ("guide/debugging.md", "in-the-compiled-program", "ft.debug.print("),
     "Why is the first call slow, and how do I avoid it?":
-        ("guide/profiling.md", "the-first-call", ".lower(*types).compile()"),
+        ("guide/profiling.md", "the-first-call", ".lower(of_floats("),
     "How do I save my parameters, and go on after a crash?":
         ("guide/training.md", "save-and-go-on", "ft.weights.load(file, like="),
     "How do I load data in shuffled batches?":

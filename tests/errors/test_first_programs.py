@@ -14,6 +14,7 @@ from functrans.core.errors import (
     ConcretizationError,
     DTypeError,
     IntegerOverflowError,
+    NonArrayError,
     ShapeError,
     TreeMismatchError,
 )
@@ -42,6 +43,14 @@ MISTAKES = {
     "arrays that are no sequence": (
         ArgumentError,
         lambda: jnp.stack(jnp.ones(3), jnp.ones(3)), "axis must be an int", "[a, b]"),
+    "a list beside an array": (
+        NonArrayError, lambda: jnp.ones(2) - [1.0, 2.0], "(subtract) got a list",
+        "functrans.numpy.asarray(x)"),
+    "an array times a list": (
+        NonArrayError, lambda: jnp.ones(2) * [1.0, 2.0], "(multiply) got a list", "asarray(x)"),
+    "a list times a traced matrix": (
+        NonArrayError, lambda: ft.jit(lambda w: [1.0, 2.0] @ w)(jnp.ones((2, 2))),
+        "(matmul) got a list", "functrans.numpy.asarray(x)"),
     "rows of two lengths": (
         ArgumentError,
         lambda: jnp.array([[1, 2], [3]]), "an inhomogeneous shape", "pad the short ones"),
@@ -96,6 +105,10 @@ def test_numbers_that_are_constants_by_themselves_are_known():
     assert float(ft.grad(lambda x: f(x)[0])(2.0)) == 4.0
     assert f(jnp.float32(2.0))[1] == "2.00"
     assert float(ft.grad(lambda x: x * float(x.astype("int32")))(2.5)) == 2.0
+
+
+def test_a_list_is_repeated_by_a_number():
+    assert [0] * jnp.array(3) == [0, 0, 0] and jnp.ones(2).__add__(()) is NotImplemented
 
 
 def double(x):

@@ -158,4 +158,4 @@ def test_an_element_of_a_numpy_array_is_no_constant(transform: Any, dtype: type)
         transform(f)(2.0)
     reasons = [raised.value, raised.value.__cause__]
     assert any("an element of a NumPy array" in str(r) or "of a traced" in str(r) for r in reasons)
-    assert ft.grad(lambda v: float(v) * v)(2.0) == 2.0  # a number that is asked for is one
+    assert ft.grad(lambda v: v.item() * v)(2.0) == 2.0  # a number that is asked for is one
