@@ -327,7 +327,7 @@ def test_values_are_known_under_grad() -> None:
     assert float(ft.grad(f)(jnp.asarray(3.0))) == 2.0
     with pytest.raises(ConcretizationError, match="a NumPy array"):  # it would lose the derivative
         ft.grad(lambda x: np.asarray(x).sum())(3.0)
-    with pytest.raises(ConcretizationError, match="float.. of a f32.. that is differentiated"):
+    with pytest.raises(ConcretizationError, match="that is differentiated"):
         ft.grad(lambda x: x * float(x))(3.0)
 
 

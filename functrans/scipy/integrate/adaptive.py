@@ -163,7 +163,7 @@ def _infinite(limit: Array) -> int:
     """-1 or 1 for a limit that is known to be infinite."""
     if is_traced(limit):
         return 0
-    value = float(limit)
+    value = limit.item()
     return 0 if math.isfinite(value) or math.isnan(value) else int(math.copysign(1, value))
 
 
