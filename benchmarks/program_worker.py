@@ -105,9 +105,30 @@ class Bench:
             taken = self.burst(calls)
         return {"calls": max(1, math.ceil(calls * seconds / taken)), "seconds": taken / calls}
 
-    def round(self, calls: int, estimate: float) -> dict[str, Any]:
+    def threads(self, count: int) -> dict[str, Any]:
+        """Have programs use so many threads from now on (functrans alone)."""
+        self.lib.config.threads(count=count)
+        return {}
+
+    def warm(self, calls: int, seconds: float) -> dict[str, Any]:
+        """Call the program so many times, or for so many seconds."""
+        end = time.perf_counter() + seconds
+        for _ in range(calls):
+            self.burst(1)
+            if time.perf_counter() > end:
+                break
+        return {}
+
+    def again(self) -> dict[str, Any]:
+        """Run the program once more; its results are in a file."""
+        assert self.run is not None
+        path = self.folder / f"{self.name}-again.npz"
+        np.savez(path, *self.arrays(self.run(*self.arguments)))
+        return {"results": str(path)}
+
+    def round(self, calls: int, estimate: float, rest: float = REST) -> dict[str, Any]:
         """Seconds of a call, in a round of so many."""
-        time.sleep(REST)
+        time.sleep(rest)
         if estimate < SLOW_SECONDS:
             self.burst(1)  # caches, pages and sleeping threads are this library's again
         return {"seconds": self.burst(calls) / calls}

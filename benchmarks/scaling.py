@@ -1,23 +1,25 @@
 """functrans on 1, 2, 4, 8, 16 threads: how much faster whole programs become.
 
     python benchmarks/scaling.py [--threads 1,2,4] [--size small,server] [--only WORD]
-                                 [--budget SECONDS] [--rounds N] [--out FILE]
+                                 [--folder FOLDER] [--budget SECONDS] [--rounds N] [--out FILE]
 
 The programs are twenty of benchmarks/programs/, in sizes of their own (tiny, small, large) or in
-those of a server (scaling_sizes.py): calls of 1 to 10 ms on one core, and of 20 to 300. Each number
-of threads works in a process of its own; rounds of calls take turns in an order that rotates, so
-that a slow moment of the machine falls on all alike, and the figure is the median. Numbers of
-threads beyond the processors that this process may use are left out. The efficiency is the speed-up
-over one thread by the number of threads. Results have to be the same bits on any number of threads.
+those of a server (scaling_sizes.py): calls of 1 to 10 ms on one core, and of 20 to 300. Each works
+in a process of its own, where numbers of threads take turns in an order that rotates: what they
+compute lies in the same memory, and a slow moment of the machine falls on all alike. The figure is
+the median of rounds. Before them a program is called until the runtime knows what its loops take,
+with each number of threads anew. Numbers of threads beyond the processors that this process may
+use are left out. The efficiency is the speed-up over one thread by the number of threads. Results
+have to be the same bits on any number of threads, at the first call and at the last.
+`--folder thread_programs` measures five programs that threads were not chosen with.
 
 `beside` is what two processes compute together, each on all threads, over what one computes alone:
 below 1 they are in each other's way. The first line is the machine's own: how much more processes
 that share nothing count together than one does alone. On a virtual machine whose processors have
 neighbours it is less than their number, and no program can scale beyond it.
 
-A second process on all threads takes part in the rounds, too: how far its figure is from the first
-one's is chance, of where memory and threads lie (`noise`; 1.1 to 1.25 on virtual machines):
-smaller differences of a row say nothing.
+`noise` is chance within a process: all threads are measured as two numbers of threads, and this is
+the larger figure over the smaller one. Smaller differences of a row say nothing.
 
 A row fails where a program raises, where its bits depend on the number of threads, where more
 threads take more than 1.05 of the time of fewer, or where two processes together compute less than
@@ -47,6 +49,7 @@ from typing import Any
 import numpy as np
 from bounds import SUBJECT, duration
 from harness import load, processor
+from program_folder import folder_at
 from program_supervisor import Worker, WorkerError
 from scaling_sizes import SERVER
 
@@ -62,7 +65,8 @@ while time.perf_counter() < end:
     counted += 1
 print(counted)
 """
-FIRST_LIMIT, ROUND_SECONDS, BESIDE_SECONDS, BESIDE_ROUNDS = 120.0, 0.03, 0.1, 3
+FIRST_LIMIT, ROUND_SECONDS, BESIDE_SECONDS, BESIDE_ROUNDS = 120.0, 0.015, 0.05, 3
+WARM_CALLS, WARM_SECONDS = 64, 0.5  # whichever comes first
 SLOW_SECONDS = 0.05  # of a call, of which half as many rounds are run
 PROGRAMS = (
     "bundle_adjustment", "contrastive_learning", "denoising_diffusion", "electronic_structure",
@@ -82,7 +86,7 @@ class ScalingRow:
     seconds: dict[int, float] = field(default_factory=dict)
     beside: float = math.nan
     noise: float = 1.0
-    """The larger time over the smaller one of two processes on all threads."""
+    """The larger time over the smaller one of two that are both of all threads."""
     differs: list[int] = field(default_factory=list)
     """Numbers of threads whose results are not the bits of the first."""
     error: str = ""
@@ -117,76 +121,87 @@ class ScalingRow:
             "efficiency": efficiencies, "beside": beside, "verdict": self.verdict}  # fmt: skip
 
 
-def measure(title: str, size: str, workers: Mapping[int, Worker], second: Worker,
-            rounds: int) -> ScalingRow:  # fmt: skip
-    """The row of a program: `workers` by number of threads, `second` beside the last of them."""
-    row = ScalingRow(title, size)
-    every = [*workers.values(), second]
+@dataclass
+class Case:
+    """A program in a size, and the two processes that have it."""
+
+    title: str
+    size: str
+    one: Worker
+    other: Worker
+    first: list[np.ndarray] = field(default_factory=list)
+    error: str = ""
+
+    def prepare(self, sizes: str | Mapping[str, Any]) -> None:
+        """Compile and run it in both processes, in one after the other: that loads what it made."""
+        try:
+            self.one.ask("threads", FIRST_LIMIT, count=1)
+            self.first = results_of(self.one.ask("first", FIRST_LIMIT, program=self.title,
+                                                 size=sizes))  # fmt: skip
+            self.other.ask("first", FIRST_LIMIT, program=self.title, size=sizes)
+        except WorkerError as error:
+            self.error = str(error)
+
+    def stop(self) -> None:
+        """End the processes."""
+        self.one.stop()
+        self.other.stop()
+
+
+def measure(case: Case, counts: Sequence[int], rounds: int) -> ScalingRow:
+    """The row of a program."""
+    row = ScalingRow(case.title, case.size, error=case.error)
+    if row.error:
+        return row
     try:
-        results = dict(zip(workers, first_of_all(every, title, size), strict=False))
-        reference = results[min(results)]
-        row.differs = [t for t, found in results.items() if not same_bits(reference, found)]
-        plans = {t: w.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
-                 for t, w in workers.items()}  # fmt: skip
-        most = max(workers)
-        every_plan = [(w, plans[t]) for t, w in workers.items()]
-        plan = second.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
-        every_plan.append((second, plan))
-        samples: list[list[float]] = [[] for _ in every_plan]
-        order = list(range(len(every_plan)))
-        slow = max(plan["seconds"] for plan in plans.values()) > SLOW_SECONDS
+        settings = [*counts, max(counts)]
+        plans = [warmed(case.one, t) for t in settings]
+        samples: list[list[float]] = [[] for _ in settings]
+        order = list(range(len(settings)))
+        slow = max(plan["seconds"] for plan in plans) > SLOW_SECONDS
         for index in range((rounds + 1) // 2 if slow else rounds):
             shift = index % len(order)
             for k in order[shift:] + order[:shift]:
-                worker, plan = every_plan[k]
-                samples[k].append(one_round(worker, plan["calls"], plan["seconds"]))
+                samples[k].append(one_round(case.one, plans[k], settings[k]))
         *medians, twin = map(statistics.median, samples)
-        row.seconds = dict(zip(workers, medians, strict=True))
-        row.noise = max(twin, row.seconds[most]) / min(twin, row.seconds[most])
-        row.beside = beside(workers[most], second, row.seconds[most])
+        row.seconds = dict(zip(counts, medians, strict=True))
+        row.noise = max(twin, medians[-1]) / min(twin, medians[-1])
+        for t in counts:
+            case.one.ask("threads", FIRST_LIMIT, count=t)
+            if not same_bits(case.first, results_of(case.one.ask("again", FIRST_LIMIT))):
+                row.differs.append(t)
+        warmed(case.other, max(counts))
+        row.beside = beside(case, max(counts), row.seconds[max(counts)])
     except WorkerError as error:
         row.error = str(error)
-        for worker in every:
-            worker.stop()
-    for worker in every:
-        if worker.process is not None:
-            with contextlib.suppress(WorkerError):
-                worker.ask("drop", FIRST_LIMIT)
     return row
 
 
-def first_results(worker: Worker, title: str, size: str) -> list[np.ndarray]:
-    """What the first call of a program in a process returns."""
-    sizes = SERVER[title] if size == "server" else size
-    answer = worker.ask("first", FIRST_LIMIT, program=title, size=sizes)
+def warmed(worker: Worker, threads: int) -> dict[str, Any]:
+    """How many calls a round has on so many threads, when the runtime knows what loops take."""
+    worker.ask("threads", FIRST_LIMIT, count=threads)
+    if threads > 1:
+        worker.ask("warm", FIRST_LIMIT, calls=WARM_CALLS, seconds=WARM_SECONDS)
+    return worker.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
+
+
+def results_of(answer: Mapping[str, Any]) -> list[np.ndarray]:
+    """The arrays that a process has written."""
     with np.load(answer["results"]) as file:
         return [file[key] for key in file.files]
 
 
-def first_of_all(workers: Sequence[Worker], title: str, size: str) -> list[list[np.ndarray]]:
-    """What the first call of a program returns in several processes at once."""
-    found: dict[int, list[np.ndarray]] = {}
-
-    def first(number: int) -> float:
-        found[number] = first_results(workers[number], title, size)
-        return math.nan
-
-    at_once([lambda k=k: first(k) for k in range(len(workers))])
-    return [found[k] for k in range(len(workers))]
-
-
-def compile_all(cases: Sequence[tuple[str, str]], workers: Sequence[Worker]) -> None:
-    """Have all programs on the disk: the workers share the work, and errors come when measured."""
+def prepared(cases: Sequence[Case], sizes: Callable[[Case], str | Mapping[str, Any]]) -> None:
+    """Have all programs compiled, in as many processes at a time as there are processors."""
     left = list(reversed(cases))
 
-    def compiles(worker: Worker) -> float:
+    def compiles() -> float:
         while left:
-            title, size = left.pop()
-            with contextlib.suppress(WorkerError):
-                first_results(worker, title, size)
+            case = left.pop()
+            case.prepare(sizes(case))
         return math.nan
 
-    at_once([lambda w=worker: compiles(w) for worker in workers])
+    at_once([compiles] * min(len(cases), len(os.sched_getaffinity(0))))
 
 
 def same_bits(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
@@ -196,18 +211,27 @@ def same_bits(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
         for x, y in zip(a, b, strict=True))  # fmt: skip
 
 
-def one_round(worker: Worker, calls: int, estimate: float) -> float:
+def one_round(worker: Worker, plan: Mapping[str, Any], threads: int) -> float:
+    """Seconds of a call in a round on so many threads."""
+    worker.ask("threads", FIRST_LIMIT, count=threads)
+    return timed(worker, plan["calls"], plan["seconds"])
+
+
+def timed(worker: Worker, calls: int, estimate: float) -> float:
     """Seconds of a call in a round of so many."""
     limit = 30 + 3 * calls * estimate
-    return float(worker.ask("round", limit, calls=calls, estimate=estimate)["seconds"])
+    answer = worker.ask("round", limit, calls=calls, estimate=estimate, rest=0.001)
+    return float(answer["seconds"])
 
 
-def beside(one: Worker, other: Worker, alone: float) -> float:
+def beside(case: Case, threads: int, alone: float) -> float:
     """Calls in a second of two processes at once over those of one that is alone."""
+    for worker in (case.one, case.other):
+        worker.ask("threads", FIRST_LIMIT, count=threads)
     calls = max(1, math.ceil(BESIDE_SECONDS / (2 * alone)))
     together = []
     for _ in range(BESIDE_ROUNDS):
-        pair = at_once([lambda w=w: one_round(w, calls, alone) for w in (one, other)])
+        pair = at_once([lambda w=w: timed(w, calls, alone) for w in (case.one, case.other)])
         together.append(sum(alone / seconds for seconds in pair))
     return statistics.median(together)
 
@@ -250,26 +274,35 @@ def machine(counts: Sequence[int]) -> dict[int, float]:
 
 
 @contextlib.contextmanager
-def started(counts: Sequence[int]) -> Iterator[tuple[dict[int, Worker], Worker]]:
-    """Workers by number of threads, and a second one on all; ended and removed together."""
+def started(names: Sequence[tuple[str, str]], suite: str) -> Iterator[list[Case]]:
+    """Programs in sizes with two processes each, which start when they are asked; ended at last."""
     with tempfile.TemporaryDirectory(prefix="scaling-") as temporary:
 
-        def worker(threads: int, name: str) -> Worker:
+        def worker(name: str) -> Worker:
             folder = Path(temporary) / name
             folder.mkdir()
-            new = Worker(SUBJECT, sys.executable, folder, gpu=False)
+            new = Worker(SUBJECT, sys.executable, folder, gpu=False, suite=suite)
             # what one compiles the others load
-            new.environment |= {"OMP_NUM_THREADS": str(threads),
-                                "XDG_CACHE_HOME": f"{temporary}/cache"}  # fmt: skip
+            new.environment["XDG_CACHE_HOME"] = f"{temporary}/cache"
             return new
 
-        workers = {t: worker(t, f"{t}-threads") for t in counts}
-        second = worker(max(counts), "second")
+        cases = [Case(title, size, worker(f"{title}-{size}"), worker(f"{title}-{size}-other"))
+                 for title, size in names]  # fmt: skip
         try:
-            yield workers, second
+            yield cases
         finally:
-            for each in (*workers.values(), second):
-                each.stop()
+            for case in cases:
+                case.stop()
+
+
+def titles_of(options: argparse.Namespace) -> list[str]:
+    """The programs that are asked for; ends the process where there are none."""
+    every = PROGRAMS if options.folder == "programs" else folder_at(options.folder).names()
+    titles = [title for title in every if options.only in title]
+    if not titles:
+        raise SystemExit(f"--only {options.only}: no program has that in its name; they are "
+                         f"{', '.join(every)}")  # fmt: skip
+    return titles
 
 
 def run(options: argparse.Namespace) -> int:
@@ -279,38 +312,40 @@ def run(options: argparse.Namespace) -> int:
     if not counts:
         raise SystemExit(f"--threads {_listed(options.threads)}: this process may use {cpus} "
                          "processors; ask for one number of threads that is no larger")  # fmt: skip
-    titles = [title for title in PROGRAMS if options.only in title]
-    if not titles:
-        raise SystemExit(f"--only {options.only}: no program has that in its name; they are "
-                         f"{', '.join(PROGRAMS)}")  # fmt: skip
-    cases = [(title, size) for size in options.size for title in titles]
+    names = [(title, size) for size in options.size for title in titles_of(options)]
     over = time.monotonic() + options.budget
     result = {"date": datetime.datetime.now().isoformat(timespec="seconds"),
               "device": {"processor": processor(), "cores": cpus}, "load_before": load(),
               "unit": "seconds of a call by number of threads, median of alternating rounds",
-              "threads": counts, "rows": [], "not_run": cases}  # fmt: skip
+              "threads": counts, "rows": [], "not_run": names}  # fmt: skip
     rows: list[ScalingRow] = []
     alone = machine(counts)
     result["machine"] = alone
     print("the machine: " + ", ".join(f"{gain:.2f} on {n}" for n, gain in alone.items()))
     print(header(counts))
-    with started(counts) as (workers, second):
-        compile_all(cases, [*workers.values(), second])
-        for index, (title, size) in enumerate(cases):
+
+    def sizes(case: Case) -> str | Mapping[str, Any]:
+        at_server = case.size == "server" and options.folder == "programs"
+        return SERVER[case.title] if at_server else case.size
+
+    with started(names, options.folder) as cases:
+        prepared(cases, sizes)
+        for index, case in enumerate(cases):
             if time.monotonic() > over:
                 print("not run, the budget is used up: "
-                      + ", ".join(f"{t} ({s})" for t, s in cases[index:]))  # fmt: skip
+                      + ", ".join(f"{t} ({s})" for t, s in names[index:]))  # fmt: skip
                 break
-            rows.append(measure(title, size, workers, second, options.rounds))
+            rows.append(measure(case, counts, options.rounds))
+            case.stop()
             print(line(rows[-1], counts), flush=True)
-            result |= {"rows": [row.record() for row in rows], "not_run": cases[index + 1:],
+            result |= {"rows": [row.record() for row in rows], "not_run": names[index + 1:],
                        "geometric_means": means_by_size(rows, counts)}  # fmt: skip
             if options.out is not None:
                 options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for size, gains in means_by_size(rows, counts).items():
         print(f"speed-up over one thread, geometric mean, {size}: " + ", ".join(
             f"{speedup:.2f} on {t}" for t, speedup in gains.items()))  # fmt: skip
-    return int(len(rows) < len(cases) or any(row.verdict != "pass" for row in rows))
+    return int(len(rows) < len(names) or any(row.verdict != "pass" for row in rows))
 
 
 def means(rows: Sequence[ScalingRow], counts: Sequence[int]) -> dict[int, float]:
@@ -367,6 +402,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--size", type=_sizes, default=["small", "server"],
                         help="of tiny, small, server, large; small,server unless given")
     parser.add_argument("--only", default="", help="only programs whose name contains this")
+    parser.add_argument("--folder", default="programs", help="where they are; programs")
     parser.add_argument("--budget", type=float, default=600.0, help="seconds of the whole run")
     parser.add_argument("--rounds", type=int, default=9, help="rounds of each program")
     parser.add_argument("--out", type=Path, help="the JSON file to write; without it none is")

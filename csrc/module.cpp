@@ -95,7 +95,7 @@ PyObject* set_num_threads(PyObject*, PyObject* count) {
   Py_RETURN_NONE;
 }
 
-PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(thread_count()); }
+PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(threads_at_most()); }
 
 PyObject* set_thread_share_of_thread(PyObject*, PyObject* count) {
   const long threads = PyLong_AsLong(count);

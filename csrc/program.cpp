@@ -271,6 +271,7 @@ void* allocate_bytes(std::int64_t bytes) {
 int parallel_in_call(void* context, RangeFn body, void* arg, std::int64_t n,
                      std::int64_t grain) noexcept {
   const std::int64_t grains = grain > 0 ? (n - 1) / grain + 1 : n;
+  if (ProgramRun* run = program_run()) run->note_work(n);
   return parallel_for_until(body, arg, n, grain, call_stops, context, grains * kGrainTime) ? 0 : 1;
 }
 

@@ -74,7 +74,7 @@ struct Program {
   mutable PyObject* watcher = nullptr;  // owned, holds no program; null where nobody watches
   mutable std::atomic<std::int64_t> unwatched{0};
   PyObject* self = nullptr;  // the object that owns this
-  mutable ThreadWishes threads;  // of its last run
+  mutable ProgramThreads threads;
 
   ~Program();
 };

@@ -1,10 +1,13 @@
 // How long loops take, and how many threads they are worth: the one place that decides it.
 //
 // A loop is known by its function, its range, its grain and the caller's estimate. What it takes on
-// one thread is remembered, so that from its second run on the decision is about measured time,
-// whatever the estimate was; and what it takes on several, so that a loop which gains nothing from
-// them, because its data move between caches, is left to one. Constants are from 16 cores of a Xeon
-// (Sapphire Rapids, a virtual machine), us of a loop of so much work on 1, 2, 4, 8 and 16 threads:
+// 1, 2, 4, ... threads is remembered apart (a level each), from its ordinary runs: the first ones
+// are on one thread, whatever the estimate was; then its neighbours' levels are tried, and the best
+// is kept, with which a neighbour is compared again now and then. The level before it has to take a
+// tenth longer, since more threads cost others something, too: what several threads have written,
+// the next step fetches from their caches, and other processes need the CPUs.
+// Constants are from 16 cores of a Xeon (Sapphire Rapids, a virtual machine), us of a loop of so
+// much work on 1, 2, 4, 8 and 16 threads; they only say which level is tried first:
 //
 //   work   helpers awake                  asleep since 0.1 ms            asleep since 1 ms
 //      5     7.6  4.3  2.8  2.9  4.3       6.3  8.5 10.7 12.7 12.6       6.2  8.5 10.5 11.8 11.8
@@ -33,10 +36,11 @@ constexpr std::int64_t kWorthWaking = 45000;
 constexpr std::int64_t kWorthCrowding = 200000;
 // Loops of less are run on one thread first, and again at the runs 2, 4, 16, 64, ..., to measure them.
 constexpr std::int64_t kShort = 200000;
-// A loop that several threads did not make faster tries them again after so many runs, which are
-// fewer at first: the threads may just have been started. Faster is by a third: what several threads
-// have written, steps that follow on one fetch from their caches, which no loop's time shows.
-constexpr std::uint32_t kTryAgain = 64, kTryAgainAtFirst = 16;
+// Times of a level before it is compared, and after how many runs a neighbour is tried again: its
+// twice the time at most is 1.6 % of theirs.
+constexpr std::uint32_t kSamples = 2, kTryAgain = 64;
+// Percent by which half of the threads have to take longer than a level that is chosen.
+constexpr std::int64_t kGain = 10;
 // Loops of less are run without a look at signals.
 constexpr std::int64_t kUnasked = 1000000;
 // What a piece takes at least: to ask for one costs 0.1.
@@ -50,52 +54,68 @@ constexpr std::int64_t kUnknownPiece = 20000;
 // Nanoseconds of a clock that only moves forward.
 std::int64_t clock_nanoseconds() noexcept;
 
+// Levels of threads: 1, 2, 4, ... and all of them.
+constexpr int kLevels = 10;
+inline int level_of(std::int64_t threads) noexcept {
+  return threads <= 1 ? 0 : 64 - __builtin_clzll(static_cast<unsigned long long>(threads - 1));
+}
+inline std::int64_t threads_of(int level, std::int64_t most) noexcept {
+  const std::int64_t all = std::int64_t{1} << level;
+  return all < most ? all : most;
+}
+
 // What is remembered of a loop. Another one with the same place in the table replaces it.
 class LoopCost {
  public:
-  LoopCost(RangeFn body, std::int64_t n, std::int64_t grain, std::int64_t estimate) noexcept;
+  // `threads`: how many there are, of which a program may be held to fewer.
+  LoopCost(RangeFn body, std::int64_t n, std::int64_t grain, std::int64_t estimate,
+           int threads) noexcept;
 
   // Nanoseconds of the whole loop on one thread.
   std::int64_t alone() const noexcept { return alone_; }
-  // What several threads save, once it was measured: 0 or less where they are no faster.
-  std::int64_t saved() const noexcept {
-    return !known_ ? 0 : together_ == 0 ? alone_ / 2 : alone_ - together_;
-  }
-  // Whether this run is to be on one thread, whatever the loop is worth. One that is `uncertain`,
-  // because its threads repeat some of the work, is measured however long it is.
-  bool wants_one(bool uncertain) const noexcept;
 
-  // What this run took on one thread (or that and all others' time, where that is not known), ...
+  struct Choice {
+    std::int64_t now;    // on how many threads this run is to be, if they are awake, ...
+    std::int64_t best;   // ... on how many the loop is best, ...
+    std::int64_t saved;  // ... and what they save, as far as it is known
+  };
+  // At most `most` threads. A loop that is `uncertain`, because its threads repeat some of the work,
+  // is measured on one however long it is.
+  Choice choose(std::int64_t most, bool uncertain) const noexcept;
+
+  // What this run took on one thread, ...
   void note_alone(std::int64_t nanoseconds) noexcept;
-  // ... and on several that were awake.
-  void note_together(std::int64_t nanoseconds) noexcept;
+  // ... on several, of at most `most`, ...
+  void note_together(std::int64_t nanoseconds, std::int64_t threads, std::int64_t most) noexcept;
+  // ... and on all of them together, where nobody measures it on one.
+  void note_spent(std::int64_t nanoseconds) noexcept;
 
  private:
-  struct Entry {
+  struct alignas(64) Entry {
     std::atomic<std::uint64_t> key{0};
-    std::atomic<std::int64_t> alone{0};
-    std::atomic<std::int64_t> together{0};  // 0: not known
+    std::atomic<std::uint64_t> samples{0};  // of each level, four bits
     std::atomic<std::uint32_t> runs{0};
+    std::atomic<std::uint32_t> alone{0};  // nanoseconds, 0: not known
+    std::atomic<std::uint32_t> took[kLevels]{};
   };
   static Entry table_[1 << 12];
 
-  bool tries_again() const noexcept {
-    const std::uint32_t often = run_ < 4 * kTryAgain ? kTryAgainAtFirst : kTryAgain;
-    return run_ % often == often - 1;
+  std::uint32_t samples(int level) const noexcept {
+    return entry_->samples.load(std::memory_order_relaxed) >> (4 * level) & 15;
   }
+  std::int64_t took(int level) const noexcept {
+    return entry_->took[level].load(std::memory_order_relaxed);
+  }
+  int best_level(int top) const noexcept;
+  void note(int level, std::int64_t nanoseconds) noexcept;
 
   Entry* entry_;
   std::int64_t alone_;
-  std::int64_t together_ = 0;
-  std::uint32_t run_ = 1;
+  std::uint32_t run_;
   bool known_;
 };
 
-// Threads that a loop of so many nanoseconds is worth, at least 1: if they are awake, ...
-inline std::int64_t threads_awake(std::int64_t time) noexcept {
-  return time < 2 * kAwakeShare ? 1 : time / kAwakeShare;
-}
-// ... and if they have to be woken.
+// Threads that a loop of so many nanoseconds is worth if they have to be woken, at least 1.
 inline std::int64_t threads_asleep(std::int64_t time) noexcept {
   return time < kWorthWaking ? 1 : time / kAsleepShare;
 }

@@ -357,6 +357,7 @@ void start_threads(int wanted) {
 
 std::atomic<ThreadLayer> layer{ThreadLayer::kOwn};
 thread_local int share_of_thread = 0;
+thread_local int cap_of_run = 0;  // 0: none
 
 // In the child of a fork: none of our threads came along, and who had the pool did not either.
 // OpenMP's threads did not come either, and it would wait for them.
@@ -372,6 +373,11 @@ std::int64_t library_thread_count() { return thread_count(); }
 }  // namespace
 
 int thread_count() noexcept {
+  const int most = threads_at_most();
+  return cap_of_run > 0 && cap_of_run < most ? cap_of_run : most;
+}
+
+int threads_at_most() noexcept {
   if (share_of_thread > 0) return share_of_thread;
   int count = pool.count.load(std::memory_order_relaxed);
   if (count == 0) {
@@ -491,21 +497,23 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   if (most == 1 || loops_run_alone()) {
     return run_alone(body, arg, n, few ? n : grain, stops, context);
   }
-  LoopCost cost(body, n, grain, estimate > 0 ? estimate : grains * kUnknownPiece);
+  LoopCost cost(body, n, grain, estimate > 0 ? estimate : grains * kUnknownPiece,
+                threads_at_most());
   const std::int64_t time = cost.alone(), begin = clock_nanoseconds();
   const bool crowded = is_crowded(begin);
-  const std::int64_t wanted = std::min(most, threads_awake(time));
-  if (running != nullptr && wanted > 1) {
-    running->could_save(cost.saved(), static_cast<int>(wanted) - 1);
+  const auto [wanted, best, saved] = cost.choose(most, few);
+  if (running != nullptr && std::max(best, wanted) > 1) {
+    running->could_save(saved, static_cast<int>(std::max(best, wanted)) - 1);
   }
   std::int64_t threads = 1;
-  if (!cost.wants_one(few) && !(crowded && time < kWorthCrowding)) {
+  if (wanted > 1 && !(crowded && time < kWorthCrowding)) {
     threads = std::max<std::int64_t>(1 + (crowded ? 0 : awake_among(wanted - 1)),
-                                     std::min(most, threads_asleep(time)));
+                                     std::min(wanted, threads_asleep(time)));
   }
   const std::int64_t step = few || time < kUnasked ? n : grain;
   const bool takes = threads > 1;
   if (takes && pool.taken.exchange(true, std::memory_order_acquire)) {
+    if (running != nullptr) running->disturb();
     return run_alone(body, arg, n, step, stops, context);
   }
   if (threads > 1) start_threads(static_cast<int>(threads) - 1);
@@ -527,23 +535,30 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   }
   if (whole) {
     const std::int64_t taken = clock_nanoseconds() - begin;
-    if (threads == 1) {
-      cost.note_alone(taken);
-    } else if (time >= kShort && !few) {
-      cost.note_alone(openmp ? taken * threads : pool.spent.load());
-    } else if ((awake || few) && !crowded && 2 * pool.joined.load() >= threads - 1) {
-      cost.note_together(taken);
+    const bool is_long = time >= kShort && !few;
+    if (threads == 1) cost.note_alone(taken);
+    if (threads > 1 && is_long) cost.note_spent(openmp ? taken * threads : pool.spent.load());
+    const bool all = openmp || 2 * pool.joined.load() >= threads - 1;
+    if (threads > 1 && (awake || few || is_long) && !crowded && all) {
+      cost.note_together(taken, threads, most);
     }
+  } else if (running != nullptr) {
+    running->disturb();
   }
   if (takes) pool.taken.store(false, std::memory_order_release);
   return whole;
 }
 
-ProgramRun::ProgramRun(ThreadWishes& wishes) noexcept : wishes_(wishes), outer_(running) {
+ProgramRun::ProgramRun(ProgramThreads& threads) noexcept
+    : threads_(threads), outer_(running), begin_(clock_nanoseconds()), cap_before_(cap_of_run) {
   running = this;
-  const int helpers = std::min(wishes.helpers.load(std::memory_order_relaxed), thread_count() - 1);
+  if (outer_ == nullptr) {
+    ticket_ = threads.begin(threads_at_most());
+    cap_of_run = threads.cap(ticket_);
+  }
+  const int helpers = std::min(threads.helpers.load(std::memory_order_relaxed), thread_count() - 1);
   if (helpers <= 0 || layer.load(std::memory_order_relaxed) != ThreadLayer::kOwn ||
-      is_crowded(clock_nanoseconds())) {
+      is_crowded(begin_)) {
     return;
   }
   if (pool.started.load(std::memory_order_relaxed) < helpers && !pool.taken.exchange(true)) {
@@ -558,9 +573,15 @@ ProgramRun::ProgramRun(ThreadWishes& wishes) noexcept : wishes_(wishes), outer_(
 
 ProgramRun::~ProgramRun() {
   running = outer_;
-  wishes_.helpers.store(saved_ >= kWorthWatching ? most_ : 0, std::memory_order_relaxed);
+  const std::int64_t now = clock_nanoseconds();
+  if (outer_ == nullptr) {
+    cap_of_run = cap_before_;
+    threads_.end(ticket_, now - begin_, work_,
+                 !disturbed_ && !is_crowded(begin_) && !is_crowded(now));
+  }
+  threads_.helpers.store(saved_ >= kWorthWatching ? most_ : 0, std::memory_order_relaxed);
   if (!counted_) return;
-  pool.ended.store(clock_nanoseconds(), std::memory_order_relaxed);
+  pool.ended.store(now, std::memory_order_relaxed);
   if (pool.programs.fetch_sub(1) <= 0) pool.programs.store(0);  // after a fork
 }
 
@@ -569,6 +590,8 @@ void ProgramRun::could_save(std::int64_t nanoseconds, int helpers) noexcept {
   saved_ += nanoseconds;
   most_ = std::max(most_, helpers);
 }
+
+ProgramRun* program_run() noexcept { return running; }
 
 bool init_threads() {
   if (pthread_atfork(nullptr, nullptr, reset_after_fork) != 0) {

@@ -1,6 +1,8 @@
 // The pool of threads that loops of programs and library functions run on.
 #pragma once
 
+#include "program_threads.h"
+
 #include <atomic>
 #include <cstdint>
 
@@ -24,32 +26,40 @@ void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain,
 bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
                         void* context, std::int64_t estimate = 0) noexcept;
 
-// The helpers that were to be awake in the last run of a program.
-struct ThreadWishes {
-  std::atomic<int> helpers{0};
-};
-
-// While one lives a program runs on this thread. If its loops could have saved time in its last run,
-// the threads that they want are woken at once, and watch for the next loop between two of them.
+// While one lives a program runs on this thread, on as many threads as `ProgramThreads` says. If its
+// loops could have saved time in its last run, the threads that they want are woken at once, and
+// watch for the next loop between two of them.
 class ProgramRun {
  public:
-  explicit ProgramRun(ThreadWishes& wishes) noexcept;
+  explicit ProgramRun(ProgramThreads& threads) noexcept;
   ~ProgramRun();
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
   // Notes a loop that so many helpers make so much shorter, if they are awake.
   void could_save(std::int64_t nanoseconds, int helpers) noexcept;
+  // The time of this run says nothing: a loop of it was abandoned, or others have the threads.
+  void disturb() noexcept { disturbed_ = true; }
+  // Notes that the program ran a loop of so many indices.
+  void note_work(std::int64_t n) noexcept { work_ = work_ * 31 + n; }
 
  private:
-  ThreadWishes& wishes_;
+  ProgramThreads& threads_;
   ProgramRun* outer_;
+  std::int64_t begin_;
   std::int64_t saved_ = 0;  // nanoseconds
-  int most_ = 0;
-  bool counted_ = false;
+  std::uint64_t work_ = 0;
+  int most_ = 0, cap_before_ = 0;
+  int ticket_ = -1;
+  bool counted_ = false, disturbed_ = false;
 };
+
+// The run of a program that this thread is in, or nullptr.
+ProgramRun* program_run() noexcept;
 
 // How many threads a parallel_for may use, the caller included.
 int thread_count() noexcept;
+// The same without what the program that runs is held to.
+int threads_at_most() noexcept;
 // Whether a parallel_for of this thread would run on it alone now.
 bool loops_run_alone() noexcept;
 // At least 1; 0 returns to the number of CPUs that this process may use.
