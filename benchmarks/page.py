@@ -259,6 +259,9 @@ SECTIONS = (
     Section("scaling-intel-xeon", "On 1 to 16 threads",
             "`benchmarks/scaling.py`: how many times as fast as on one thread; **bold** is slower.",
             scaling),
+    Section("scaling-held-out-intel-xeon", "On 1 to 16 threads, programs that were kept apart",
+            "`benchmarks/scaling.py --folder thread_programs`: no choice of threads was made with "
+            "them.", scaling),
     Section("first-calls-intel-xeon", "First calls of programs over lanes, sixteen cores",
             "`benchmarks/first_calls.py --full`: a baseline build runs first, and the full one is "
             "made in the background. One round.", first_calls),
