@@ -1,6 +1,6 @@
 """Five programs that the choice of threads was not made with, a kind of step each.
 
-`scaling.py --held-out` runs them beside nothing else: steps in a scan, long maps, small products,
+`scaling.py --folder thread_programs` measures them: steps in a scan, long maps, small products,
 sparse gathers, and a mixture. They are written as those of `programs/`, and have a fourth size,
 "server", which takes 20 to 300 ms on one core.
 """
