@@ -15,10 +15,9 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size, static_shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
 from functrans.core.primitive import Primitive
-from functrans.core.staging import stage
 from functrans.core.table import Table
 from functrans.lowering.loops.tensor import dtype_name
-from functrans.lowering.passes.rewrite import inlined, inlined_jaxpr
+from functrans.lowering.passes.rewrite import inlined
 from functrans.primitives.arithmetic import add, add_p, max_p, min_p, mul
 from functrans.primitives.broadcast import (
     broadcast_in_dim,
@@ -291,8 +290,7 @@ def sort_combining_scatters(jaxpr: Jaxpr) -> Jaxpr:
         if not _is_ordered(eqn):
             eqns.append(eqn)
             continue
-        staged = stage(partial(_sorted, eqn), [x.aval for x in eqn.invars], name=jaxpr.name)
-        (out,) = inlined_jaxpr(staged.jaxpr, eqn.invars, eqns)
+        (out,) = inlined(partial(_sorted, eqn), eqn.invars, eqns, jaxpr.name, eqn.source)
         assert eqns[-1].outvars == (out,)
         eqns[-1] = eqns[-1].replace(outvars=eqn.outvars)
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
