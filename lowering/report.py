@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Final
 
 from functrans.core.byte_text import byte_text as bytes_text
 from functrans.core.byte_text import count_text
@@ -13,9 +14,30 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Jaxpr, jaxpr_parts
 from functrans.core.source import Source, shown_file
 
-__all__ = ["CodeValue", "CollectiveNote", "Contracted", "KernelReport", "Law", "Line",
-           "MemoryStep", "Peak", "Reason", "Report", "Rewrite", "RewritePass", "TracedProgram",
-           "Value", "bytes_text", "count_text", "line_of"]
+__all__ = [
+    "NAME",
+    "CodeValue",
+    "CollectiveNote",
+    "Contracted",
+    "KernelReport",
+    "Law",
+    "Line",
+    "LoopLine",
+    "MemoryStep",
+    "Peak",
+    "Reason",
+    "Report",
+    "Rewrite",
+    "RewritePass",
+    "ScheduleDecision",
+    "ScheduleLine",
+    "ScheduleRun",
+    "TracedProgram",
+    "Value",
+    "bytes_text",
+    "count_text",
+    "line_of",
+]
 
 
 LONGEST = 64  # characters of a line of code in a text
@@ -75,11 +97,46 @@ class Law:
 @dataclass(frozen=True)
 class CodeValue:
     """A value that the source of a kernel computes or reads: its type, the equation of the program
-    that makes it, by number, and the line that asked for it."""
+    that makes it, by number, and the line that asked for it.
+
+    Of an equation in the body of a loop or a branch, `equation` is the one that has the body, and
+    `inside` the way from there: the number of the body and that of an equation, and so on. It is
+    the `result` of that number. An input of the program is its `argument` of that number; one of a
+    body has the way to the body, too.
+    """
 
     type: str
     equation: int | None
     line: Line | None
+    inside: tuple[int, ...] = ()
+    argument: int | None = None
+    result: int = 0
+
+
+@dataclass(frozen=True)
+class LoopLine:
+    """A line of the loops of a kernel; what is inside of a loop has more `depth`.
+
+    The `kind` is `loop` (over a `variable` of so many values, and `how` it is done: in parallel, in
+    vectors, as a reduction, ...), `load`, `value`, `reduce`, `store`, or `note`. `values` are those
+    that it is about, the one that is computed or moved first, `nbytes` what it moves in all.
+    """
+
+    depth: int
+    kind: str
+    text: str
+    how: str = ""
+    variable: str = ""
+    size: Size | None = None
+    values: tuple[CodeValue, ...] = ()
+    nbytes: Size = 0
+
+    def __str__(self) -> str:
+        size = "" if self.size is None else f" in {self.size}"
+        head = f"for {self.variable}{size}" if self.kind == "loop" else f"{self.kind} {self.text}"
+        moved = bytes_text(self.nbytes) if self.nbytes != 0 else ""
+        told = ", ".join(filter(None, (self.how, moved)))
+        return f"{'  ' * self.depth}{head.rstrip()}{f'  # {told}' if told else ''}"
 
 
 @dataclass(frozen=True)
@@ -90,15 +147,17 @@ class KernelReport:
     is computed, `function` what it is called in the `source`; `flops` and `moved` (bytes) are what
     it does in one run of the program, 0 where that is not known, of which it is `runs` runs.
     `parts` are its equations launch by launch. `instructions` makes the text of its machine code,
-    where that is not `ptx`, `instruction_lines` the same with the line of the source of each. Of a
-    GPU's kernel are known the `programs` of a launch, `spills`, the
-    numbers of a thread that are in memory for want of registers, and an `estimate` of the seconds
-    of all its runs.
+    where that is not `ptx`, and `instruction_lines` the instructions, each with the line of the
+    source that it is for: of a GPU's kernel those of SASS, beside `ptx_lines`. Of a GPU's kernel
+    are known the `programs` of a launch, `spills`, the numbers of a thread that are in memory for
+    want of registers, and an `estimate` of the seconds of all its runs.
 
     A step of a loop or a branch names it as its `place`, and `per` says what `runs`, `flops` and
     `moved` are of where that is not one run of the program: `iteration` of a loop that decides
     itself when it ends, `call` of a branch. `on_host` is why the host computes it, if it does.
-    `values` are those of the program that variables of the source are, or are elements of.
+    `flops_per` says what `flops` are of, where a loop inside of the kernel decides itself when it
+    ends: an `iteration`. `operands` are the values that pointers of the source are of, and
+    `values_by_line` makes those that each of its lines computes or moves.
     """
 
     name: str
@@ -123,7 +182,19 @@ class KernelReport:
     on_host: str = ""
     instruction_lines: Callable[[], Sequence[tuple[str, int]]] | None = field(
         default=None, repr=False, compare=False)
-    values: Mapping[str, CodeValue] = field(default_factory=dict, repr=False, compare=False)
+    operands: Mapping[str, CodeValue] = field(default_factory=dict, repr=False, compare=False)
+    values_by_line: Callable[[], Sequence[tuple[CodeValue, ...]]] | None = field(
+        default=None, repr=False, compare=False)
+    make_loops: Callable[[], Sequence[LoopLine]] | None = field(
+        default=None, repr=False, compare=False)
+    flops_per: str = ""
+    ptx_lines: Callable[[], Sequence[tuple[str, int]]] | None = field(
+        default=None, repr=False, compare=False)
+
+    @property
+    def loops(self) -> tuple[LoopLine, ...]:
+        """Its loops, and what is computed, read and written in each."""
+        return () if self.make_loops is None else tuple(self.make_loops())
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +224,47 @@ class RewritePass:
     after: Jaxpr = field(repr=False)
     rewrites: tuple[Rewrite, ...] = field(repr=False)
     depth: int = 0
+
+
+NAME: Final = "\N{SECTION SIGN}"
+"""What stands in a `ScheduleLine` for the name of a value."""
+
+
+@dataclass(frozen=True)
+class ScheduleLine:
+    """A line of a schedule, in whose text `NAME` stands for each value that it is `of`.
+
+    A value is a variable of the program, or a text where the program has none.
+    """
+
+    text: str
+    of: tuple[Atom | str, ...] = ()
+    line: Line | None = None
+
+
+@dataclass(frozen=True)
+class ScheduleDecision:
+    """What was decided on a value, and why; it is at these lines of the schedule before and after.
+
+    The `kind` is `once`, `alone`, `fused`, `refused`, `changed` or `placed`.
+    """
+
+    kind: str
+    text: ScheduleLine
+    reason: str
+    line: Line | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleRun:
+    """A step on the way from a program to kernels: the schedule before and after, and why."""
+
+    name: str
+    before: tuple[ScheduleLine, ...] = field(repr=False)
+    after: tuple[ScheduleLine, ...] = field(repr=False)
+    decisions: tuple[ScheduleDecision, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -279,6 +391,13 @@ class Report:
     contracted: Sequence[Contracted] = ()
     timeline: Sequence[MemoryStep] = ()
     """Temporaries step by step; where no steps have names, in order."""
+    make_schedule: Callable[[], Sequence[ScheduleRun]] | None = field(
+        default=None, repr=False, compare=False)
+
+    @cached_property
+    def schedule(self) -> Sequence[ScheduleRun]:
+        """The steps from the simplified program to kernels; none where a backend tells none."""
+        return () if self.make_schedule is None else self.make_schedule()
 
     @property
     def apart(self) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
-from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.core.source import Source
 from functrans.lowering.analysis import memory_of
 from functrans.lowering.loops.tensor import Tensor, item_size
@@ -129,17 +129,27 @@ def residual_reasons(residuals: Sequence[Residual]) -> list[Reason]:
         for r in residuals))
 
 
-def numbers_of_steps(jaxpr: Jaxpr, steps: Sequence[Iterable[Equation]]) -> list[tuple[int, ...]]:
+def numbers_of_steps(jaxpr: Jaxpr, steps: Sequence[Iterable[Equation]],
+                     sources: Sequence[Iterable[Source]] = ()) -> list[tuple[int, ...]]:
     """The numbers of the equations of each step.
 
     Equations of no step, movements that became index arithmetic, go to the steps of their readers.
+    Those of steps that passes of a target have written anew are known by their results, or by the
+    user's line, of steps that have no other equation; `sources` are those of steps, besides.
     """
     numbers = {eqn: k for k, eqn in enumerate(jaxpr.eqns)}
+    makers = {v: k for k, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
     owners: dict[int, set[int]] = {}
     for k, equations in enumerate(steps):
         for eqn in equations:
-            if eqn in numbers:
-                owners.setdefault(numbers[eqn], set()).add(k)
+            made = [numbers[eqn]] if eqn in numbers else [
+                makers[v] for v in eqn.outvars if v in makers]
+            for number in made:
+                owners.setdefault(number, set()).add(k)
+    _own_by_line(jaxpr, [
+        {*map(line_of, sources[k] if sources else ()),
+         *[line_of(e.source) for e in _with_bodies(equations)]} - {None}
+        for k, equations in enumerate(steps)], owners)
     readers: dict[Var, set[int]] = {}
     for number in reversed(range(len(jaxpr.eqns))):
         eqn = jaxpr.eqns[number]
@@ -149,6 +159,26 @@ def numbers_of_steps(jaxpr: Jaxpr, steps: Sequence[Iterable[Equation]]) -> list[
             if isinstance(v, Var):
                 readers.setdefault(v, set()).update(owners[number])
     return [tuple(sorted(e for e, at in owners.items() if k in at)) for k in range(len(steps))]
+
+
+def _own_by_line(jaxpr: Jaxpr, lines: Sequence[Container[Line | None]],
+                 owners: dict[int, set[int]]) -> None:
+    """Give steps whose equations are not those of the program what is left of their lines."""
+    known = set().union(*owners.values()) if owners else set()
+    left = {number: [line_of(e.source) for e in _with_bodies([eqn])]
+            for number, eqn in enumerate(jaxpr.eqns) if number not in owners}
+    for k, own in enumerate(lines):
+        if k not in known:
+            for number, of in left.items():
+                if any(line in own for line in of):
+                    owners.setdefault(number, set()).add(k)
+
+
+def _with_bodies(equations: Iterable[Equation]) -> Iterator[Equation]:
+    for eqn in equations:
+        yield eqn
+        for body in subjaxprs(eqn):
+            yield from _with_bodies(body.eqns)
 
 
 def sources_of(jaxpr: Jaxpr, equations: Iterable[int]) -> list[Source]:

@@ -6,7 +6,7 @@ a call needs besides its operands. `write_call` writes the statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -314,6 +314,7 @@ class ChainText:
     operands: tuple[Tensor, ...]
     work: int
     grain: int
+    texts: Sequence[KernelText | None] = ()
 
 
 def write_chain(chain: Chain, out: FunctionWriter) -> ChainText:
@@ -352,7 +353,8 @@ def write_chain(chain: Chain, out: FunctionWriter) -> ChainText:
         f"  char *s = ft->allocate({nbytes});\n  if (!s) {{ {failure} return; }}\n"
         f"  for (i64 t = begin; t < end; t++) {{\n{body.text()}  }}\n  ft->release(s);\n"
         "  ft_clear_upper();\n}\n")
-    return ChainText(name, operands, work, max(1, SERVER.grain_work * chain.count // max(work, 1)))
+    return ChainText(name, operands, work, max(1, SERVER.grain_work * chain.count // max(work, 1)),
+                     texts)
 
 
 def _text(step: Step, out: FunctionWriter) -> KernelText | None:

@@ -131,7 +131,7 @@ class KernelText:
     serial: bool
     sources: list[Any] = field(default_factory=list)
     lanes: int = 1
-    values: dict[str, Tensor] = field(default_factory=dict)
+    values: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
     """The values of the program that variables of the text are, or are elements of."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
@@ -36,6 +36,9 @@ from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.recomputation_prices import CPU_PRICES
 from functrans.lowering.schedule.unfused import UnfusedValues
 from functrans.primitives.control_flow.cond import cond_p
+
+if TYPE_CHECKING:
+    from functrans.lowering.schedule.schedule_log import ScheduleLog
 
 __all__ = ["FunctionForms", "graph_with_lanes"]
 
@@ -123,6 +126,11 @@ class FunctionForms:
                                 lambda: plans.CPU.schedule(forms.graph, forms.unfused))
         self._schedules[function] = found
         return with_notes(found, forms)
+
+    def schedule_again(self, function: object, log: ScheduleLog) -> None:
+        """Make the schedule of a function once more, for who wants to know how it came about."""
+        forms = self._forms[function]
+        plans.CPU.schedule(forms.graph, forms.unfused, log=log)
 
     def written(self, function: object, step: Step | None, write: Callable[[], T]) -> T:
         """What `write` makes of a step. Raises StepFailed where it fails."""

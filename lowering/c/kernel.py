@@ -21,7 +21,13 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction, total_dtype
 from functrans.lowering.c.scatters import Scatters
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Range, reachable_expressions
+from functrans.lowering.loops.expr import (
+    Expr,
+    ExprBuilder,
+    Range,
+    reachable_expressions,
+    values_of_names,
+)
 from functrans.lowering.loops.index import at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -166,15 +172,13 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
                           bool(finish), serial, [m.tensor.source for m in self.kernel.members],
                           self.lanes, self._values())
 
-    def _values(self) -> dict[str, Tensor]:
+    def _values(self) -> dict[str, tuple[Tensor, ...]]:
         """The values that variables are elements of, and those that pointers are of."""
-        of = {e: t for s, _ in self._built.values() for (t, _), e in s.reads().items()}
-        for _, elements in self._built.values():
-            of.update((e, t) for t, e in elements.items())
-        found = {name: t for name, e in self.writer.named.items()
-                 if (t := e.aux[0] if e.op == "load" else of.get(e)) is not None}
-        found.update((f"p{k}", t) for k, t in enumerate(self.operands) if isinstance(t, Tensor))
-        return {**found, **self.folds}
+        made = [(t, e) for s, elements in self._built.values() for t, e in [
+            *((t, e) for (t, _), e in s.reads().items()), *elements.items()]]
+        found = values_of_names(self.writer.named, made)
+        found.update((f"p{k}", (t,)) for k, t in enumerate(self.operands) if isinstance(t, Tensor))
+        return {**found, **{name: (t,) for name, t in self.folds.items()}}
 
     def _sizes(self, text: str) -> str:
         """The sizes of a text as variables: the compiler reads the table again after each store."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,14 +10,16 @@ from functools import partial
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
-from functrans.lowering.c.assembly import assembly_lines, assembly_of
+from functrans.lowering.c.assembly import assembly_of
 from functrans.lowering.c.bodies_of import BodyOf, bodies_of
 from functrans.lowering.c.lower import LoweredToC
 from functrans.lowering.c.program import FunctionWriter, ProgramText
+from functrans.lowering.c.schedule_steps import schedule_runs
+from functrans.lowering.c.step_code import code_of_step
+from functrans.lowering.equation_places import EquationPlaces
 from functrans.lowering.loops.tensor import Call, FunctionCall, Gemm, HostCall, Tensor
 from functrans.lowering.passes.pass_log import PassLog
 from functrans.lowering.report import (
-    CodeValue,
     KernelReport,
     Line,
     Reason,
@@ -43,6 +44,7 @@ from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel as Loops
+from functrans.lowering.schedule.loop_work import LoopWork, work_of_call
 from functrans.lowering.schedule.show import (
     domain_text,
     equations_of_steps,
@@ -72,18 +74,19 @@ def report_of(program: LoweredToC, traced: TracedProgram, log: PassLog) -> Repor
         memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
         peak_of(timeline, lines), text.text, results=traced.results,
         passes=passes_of(log), contracted=contracted_of(program.decisions),
-        timeline=timeline)
+        timeline=timeline, make_schedule=partial(schedule_runs, text))
 
 
 def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[KernelReport]:
     """The steps of a program in order, then those of the bodies of its loops and branches."""
     main = program.main
     numbers = numbers_of_steps(jaxpr, equations_of_steps(main.graph, main.schedule))
-    found = [_kernel(main, k, name, program.text, numbers[k], jaxpr)
+    places = EquationPlaces(jaxpr)
+    found = [_kernel(main, k, name, program.text, numbers[k], places)
              for k, name in enumerate(step_names(main))]
     for body in bodies_of(main):
         found += [_of_body(_kernel(body.writer, k, f"{name} in {body.place}", program.text, (),
-                                   jaxpr), body)
+                                   places), body)
                   for k, name in enumerate(step_names(body.writer))]
     return found
 
@@ -125,23 +128,25 @@ def _function(w: FunctionWriter, number: int, step: Step) -> str:
 
 
 def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tuple[int, ...],
-            jaxpr: Jaxpr) -> KernelReport:
+            places: EquationPlaces) -> KernelReport:
     step, is_stored = w.schedule.steps[number], w.schedule.is_stored
-    function = _function(w, number, step)
-    sources: Sequence[Source | None] = sources_of(jaxpr, equations) or [
+    code = code_of_step(w, number, text, places, equations)
+    function, source = code.function, code.source
+    sources: Sequence[Source | None] = sources_of(places.jaxpr, equations) or [
         *[t.source for t in members_of(step)], *_source(step)]
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
     parts = moved_bytes([step], is_stored) if isinstance(step, Loops) else {}
     moved: Size = sum([parts.get(t, nbytes_of(t)) for t in _touched(w, number, step)], start=0)
     kind = step.name if isinstance(step, Call) else "kernel"
-    source = _definition(text, function)
+    inside = work_of_call(step) if isinstance(step, LaneLoop) else LoopWork()
     return KernelReport(name, kind, equations, tuple(lines),
-                        _about(w, number, step), flops_of(step, is_stored), moved,
+                        _about(w, number, step), flops_of(step, is_stored) + inside.flops, moved,
                         "C" if function else "", function, source,
                         instructions=partial(assembly_of, text, function) if function else None,
-                        instruction_lines=partial(assembly_lines, text, function, source)
-                        if source else None,
-                        on_host=_why_on_host(step), values=_values(w, number, jaxpr))
+                        instruction_lines=code.instructions if source else None,
+                        on_host=_why_on_host(step), operands=code.operands,
+                        values_by_line=code.by_line if source else None, make_loops=code.loops,
+                        flops_per="iteration" if inside.per_iteration else "")
 
 
 def _why_on_host(step: Step) -> str:
@@ -150,22 +155,6 @@ def _why_on_host(step: Step) -> str:
     name = step.eqn.primitive.name
     return step.why or (f"{name} is a call of Python" if "callback" in step.eqn.params
                         else f"{name} has no C: NumPy computes it")
-
-
-def _values(w: FunctionWriter, number: int, jaxpr: Jaxpr) -> dict[str, CodeValue]:
-    """The values that variables of a kernel are of."""
-    step = w.schedule.steps[number]
-    text = w.epilogues.get(step) if isinstance(step, Call) else w.texts[number]
-    if text is None:
-        return {}
-    numbers = {eqn: k for k, eqn in enumerate(jaxpr.eqns)}
-
-    def value(t: Tensor) -> CodeValue:
-        origin = w.graph.origins.get(t)
-        return CodeValue(tensor_text(t), None if origin is None else numbers.get(origin),
-                         line_of(t.source))
-
-    return {name: value(t) for name, t in text.values.items()}
 
 
 def _source(step: Step) -> list[Source]:
@@ -210,14 +199,6 @@ def _about(w: FunctionWriter, number: int, step: Step) -> str:
         parts.append(f"{wide} ({isa.name}, {isa.vector_bytes}-byte vectors)")
         parts += ["in one thread"] if text.serial else []
     return "; ".join(parts)
-
-
-def _definition(program: str, function: str) -> str:
-    """The text of a function of a program."""
-    if not function:
-        return ""
-    found = re.search(rf"^static [^\n]*\b{function}\(.*?^}}$", program, re.DOTALL | re.MULTILINE)
-    return found.group() if found else ""
 
 
 def reasons_of(program: ProgramText) -> list[Reason]:

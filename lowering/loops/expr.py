@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from functrans.lowering.loops.tensor import Define, Tensor
 
 __all__ = ["Expr", "ExprBuilder", "IterationSpaceMismatch", "Places", "Range",
-           "TooManyExpressions", "computed_in", "operation", "reachable_expressions", "unclamped"]
+           "TooManyExpressions", "computed_in", "operation", "reachable_expressions", "unclamped",
+           "values_of_names"]
 
 
 NONE: frozenset[LoopVar] = frozenset()
@@ -340,6 +341,25 @@ def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
                 else:
                     order.append(e)
     return order
+
+
+def values_of_names(names: Mapping[str, Expr], made: Iterable[tuple[Tensor, Expr]]
+                    ) -> dict[str, tuple[Tensor, ...]]:
+    """The values that variables are elements of, of the expressions that they hold.
+
+    `made` are elements of values; some values have the same, as one and its transpose.
+    """
+    of: dict[Expr, dict[Tensor, None]] = {}
+    for t, e in made:
+        of.setdefault(e, {})[t] = None
+    found = {}
+    for name, e in names.items():
+        values = of.get(e, {})
+        if e.op == "load":
+            values = {e.aux[0]: None, **values}
+        if values:
+            found[name] = tuple(values)
+    return found
 
 
 def unclamped(atom: Computed) -> Index | None:

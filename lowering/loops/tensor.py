@@ -194,6 +194,13 @@ class ScatterTensor(Tensor):
         self.unique = unique
 
 
+def tensor_text(t: Tensor) -> str:
+    """`add f32[3, 4]`: what folds or scatters, the dtype and the shape."""
+    op = f"{t.op} " if isinstance(t, Reduce) else ""
+    op = f"scatter_{t.op} " if isinstance(t, ScatterTensor) else op
+    return f"{op}{t.dtype}[{', '.join(map(str, t.shape))}]"
+
+
 # --- Calls: the steps of a program that are not expressions of the loop language
 
 class Call:

@@ -14,7 +14,7 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
 )
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
-from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor, tensor_text
 from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
 from functrans.lowering.schedule.step_list import StepList
@@ -224,14 +224,15 @@ def _checked(kernel: Kernel, product: Tensor, s: ExprBuilder) -> list[Tensor]:
     try:
         found = accesses([kernel.element(s, m) for m in kernel.members])
     except IterationSpaceMismatch as e:
-        raise _EpilogueRefused(f"{e.tensor} is read at another place than it is computed") from None
+        what = tensor_text(e.tensor)
+        raise _EpilogueRefused(f"the {what} is read at another place than it is computed") from None
     for tensor, index in found:
         if not has_constant_stride(index, kernel.i):
             raise _EpilogueRefused("memory is not read in order along the rows of the product")
         if tensor is product and index != kernel.places["full"]:
             raise _EpilogueRefused("elements are read at other places than the product has them")
         if tensor is not None and tensor is not product and _is_far(index, kernel):
-            raise _EpilogueRefused(f"{tensor} is read down its columns")
+            raise _EpilogueRefused(f"the {tensor_text(tensor)} is read down its columns")
     return list(dict.fromkeys(t for t, _ in found if t is not None and t is not product))
 
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from functrans.core.dims import Size
 from functrans.core.source import Source
 from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.index import Index, LoopVar
-from functrans.lowering.loops.tensor import Call, Map, Reduce, ScatterTensor, Stored, Tensor
+from functrans.lowering.loops.tensor import (
+    Call,
+    Map,
+    Reduce,
+    ScatterTensor,
+    Stored,
+    Tensor,
+    tensor_text,
+)
 from functrans.lowering.rules.graph import Graph, live_items
 from functrans.lowering.schedule.kernel import (
     HEAVY,
@@ -23,7 +32,8 @@ from functrans.lowering.schedule.kernel import (
     roles_in,
 )
 
-__all__ = ["FusionNote", "Schedule", "Step", "choose_roots", "schedule_of"]
+__all__ = ["FusionLog", "FusionNote", "Schedule", "Step", "choose_roots", "reasons_of_roots",
+           "schedule_of"]
 
 
 # --- Roots: the values that are computed once, for all who read them. All others are inlined
@@ -37,18 +47,28 @@ REPEATED_WEIGHT = 4
 SHARED_LOADS = 3
 # Larger expressions run out of registers, and take long to compile.
 MOST_WEIGHT, MOST_LOADS = 480, 24
+SHARED = "it is read several times, and computing it again costs more than memory"
+REPEATED = "its elements are read again and again, and computing them again costs more than memory"
 
 
 def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> set[Tensor]:
     """The tensors of `items` (live ones, in order) that are not inlined where they are read."""
-    roots: set[Tensor] = {t for t in outputs if not isinstance(t, Stored)}
+    return set(reasons_of_roots(items, outputs))
+
+
+def reasons_of_roots(items: Sequence[Tensor | Call],
+                     outputs: Iterable[Tensor]) -> dict[Tensor, str]:
+    """As `choose_roots`, with the reason for each."""
+    roots = {t: "it is a result" for t in outputs if not isinstance(t, Stored)}
     readers: dict[Tensor, list[Tensor]] = {}
     for item in items:
         if isinstance(item, Call):
-            roots.update(t for t in (*item.operands, *item.results) if not isinstance(t, Stored))
+            for x in (*item.operands, *item.results):
+                if not isinstance(x, Stored):
+                    roots.setdefault(x, f"a {item.name} has it in memory")
             continue
         if isinstance(item, ScatterTensor) and not isinstance(item.base, Stored):
-            roots.add(item.base)
+            roots.setdefault(item.base, "elements of it are replaced")
         for x in dict.fromkeys(item.operands):
             readers.setdefault(x, []).append(item)
     uses: dict[Tensor, int] = {}
@@ -62,7 +82,8 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
         if isinstance(t, Call):
             continue
         if isinstance(t, (Reduce, ScatterTensor)):
-            roots.add(t)
+            roots.setdefault(t, "it is a reduction" if isinstance(t, Reduce)
+                             else "elements of it are replaced")
             continue
         assert isinstance(t, Map)
         inlined = [x for x in t.operands if x not in roots and not isinstance(x, Stored)]
@@ -75,7 +96,8 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
         if t.weight >= HEAVY:  # where a loop over a row may be split
             heavy = [x for x in inlined if x.shape == t.shape and chain.get(x, 0) >= HEAVY
                      and not _moves(x)]
-            roots.update(heavy)
+            for x in heavy:
+                roots.setdefault(x, "a long chain of operations follows another one")
             if heavy:
                 weight[t] = chain[t] = t.weight
                 loads[t] = len(t.operands)
@@ -84,8 +106,10 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
         repeated = bool(t.shape) and (
             (weight[t] >= REPEATED_WEIGHT and any(_repeats(r, readers) for r in readers.get(t, ())))
             or (_moves(t) and len(t.operands) > 1 and _is_in_products(t, readers)))
-        if shared or repeated or weight[t] > MOST_WEIGHT or loads[t] > MOST_LOADS:
-            roots.add(t)
+        if shared or repeated:
+            roots.setdefault(t, SHARED if shared else REPEATED)
+        elif weight[t] > MOST_WEIGHT or loads[t] > MOST_LOADS:
+            roots.setdefault(t, "it is a long expression")
     return roots
 
 
@@ -160,9 +184,30 @@ class FusionRefused(Exception):
     """A root does not fit in a kernel; the message says why."""
 
 
+Told = tuple[str, Tensor, "Tensor | None", str]
+"""What became of a root: `alone`, `fused` or `refused`, the first member of the kernel, and why."""
+
+
+READS_IT = "it reads what that kernel computes, at the same places"
+READ_THE_SAME = "both read the same memory over the same elements"
+BOTH_SMALL = "both are small: a launch, or a call, costs more than either"
+
+
+class FusionLog(Protocol):
+    """Who wants to know how a schedule came about."""
+
+    def chose(self, items: Sequence[Tensor | Call], why: Mapping[Tensor, str]) -> None:
+        """The roots among some items, and the reason for each."""
+
+    def grouped(self, alone: Sequence[Step], schedule: Schedule, told: Sequence[Told]) -> None:
+        """A kernel for each root by itself, and what became of them."""
+
+
 class _Scheduler:
-    def __init__(self, graph: Graph, reads: Reads, in_any_order: bool) -> None:
-        self.reads, self.in_any_order = reads, in_any_order
+    def __init__(self, graph: Graph, reads: Reads, in_any_order: bool,
+                 log: FusionLog | None) -> None:
+        self.reads, self.in_any_order, self.log = reads, in_any_order, log
+        self.told: list[Told] = []
         self.items = live_items(graph.items, graph.outputs)
         self.outputs = graph.outputs
         self.roots = choose_roots(self.items, graph.outputs)
@@ -195,7 +240,17 @@ class _Scheduler:
         for t in self.outputs:
             self.ensure(t, done)
         self._fuse_late()
-        return Schedule(self.steps, self._materialized(), self.notes, self.after)
+        found = Schedule(self.steps, self._materialized(), self.notes, self.after)
+        if self.log is not None:
+            self.log.chose(self.items, reasons_of_roots(self.items, self.outputs))
+            self.log.grouped(self._alone(), found, self.told)
+        return found
+
+    def _alone(self) -> list[Step]:
+        """The steps as if no roots were computed together."""
+        kernels = {t: Kernel(n.domain, [n.member(t)]) for t, n in self.natures.items()}
+        return [x if isinstance(x, Call) else kernels[x] for x in self.items
+                if isinstance(x, Call) or x in kernels]
 
     def _numbers_of_inputs(self) -> list[Tensor]:
         """Scalars of scalars that are inputs, and that arrays are computed with, before all else.
@@ -231,6 +286,7 @@ class _Scheduler:
         if self._placed(root, preferred, len(self.steps)):
             return
         self.made_in[root] = len(self.steps)
+        self.told.append(("alone", root, None, ""))
         self.steps.append(Kernel(preferred.domain, [preferred.member(root)]))
         self._loads(preferred, len(self.steps) - 1)
 
@@ -249,11 +305,24 @@ class _Scheduler:
                 self.steps[k] = self._joined(kernel, root, preferred)
             except FusionRefused as refusal:
                 self.notes.append(FusionNote(root, root.source, str(refusal)))
+                self.told.append(("refused", root, kernel.members[0].tensor, str(refusal)))
                 continue
+            if self.log is not None:
+                self.told.append(("fused", root, kernel.members[0].tensor,
+                                  self._why_joined(root, preferred, kernel, k)))
             self.made_in[root] = k
             self._loads(preferred, k)
             return True
         return False
+
+    def _why_joined(self, root: Tensor, preferred: PreferredLoopNest, kernel: Kernel,
+                    k: int) -> str:
+        """Why a root is computed in a kernel."""
+        members = {m.tensor for m in kernel.members}
+        if members & preferred.reads:
+            return READS_IT
+        return READ_THE_SAME if any(k in self.loaded_by.get(t, ())
+                                    for t in preferred.reads) else BOTH_SMALL
 
     def _fuse_late(self) -> None:
         """Single roots join kernels that have come to read the same after them.
@@ -320,7 +389,7 @@ class _Scheduler:
             raise FusionRefused("the kernel would be too large")
         for tensor, index in accesses(exprs):
             if not self.in_any_order and not has_constant_stride(index, kernel.i):
-                what = "an index" if tensor is None else f"{tensor}"
+                what = "an index" if tensor is None else f"the {tensor_text(tensor)}"
                 raise FusionRefused(f"{what} is not read in order along the rows of the kernel")
         folds = {m.tensor for m in kernel.members if m.role == "reduce_row"}
         row = kernel.domain.row
@@ -365,8 +434,9 @@ def has_constant_stride(index: Index, i: LoopVar) -> bool:
 
 def _mismatch_reason(kernel: Kernel, tensor: Tensor) -> str:
     if kernel.role(tensor) in ("reduce_column", "reduce_all"):
-        return f"{tensor} folds over the rows of the kernel, and is known after its loops"
-    return f"{tensor} is read at another place than it is computed"
+        return f"the {tensor_text(tensor)} folds over the rows of the kernel, and is known after " \
+               "its loops"
+    return f"the {tensor_text(tensor)} is read at another place than it is computed"
 
 
 def _divides(a: Size, b: Size) -> bool:
@@ -377,10 +447,12 @@ def _at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def schedule_of(graph: Graph, reads: Reads | None = None, in_any_order: bool = False) -> Schedule:
+def schedule_of(graph: Graph, reads: Reads | None = None, in_any_order: bool = False,
+                log: FusionLog | None = None) -> Schedule:
     """Decide which values of a graph are stored, and compute the others where they are read.
 
     What the steps read is known to `reads` then. `in_any_order`: kernels read memory for several
-    values at other places than in order along their rows, as vectors cannot and threads can.
+    values at other places than in order along their rows, as vectors cannot and threads can. A
+    `log` is told each decision.
     """
-    return _Scheduler(graph, Reads() if reads is None else reads, in_any_order).run()
+    return _Scheduler(graph, Reads() if reads is None else reads, in_any_order, log).run()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.loops.tensor import Tensor
@@ -53,6 +53,9 @@ from functrans.lowering.schedule.unfused import (
     schedule_without_fusion,
     separate_unfused,
 )
+
+if TYPE_CHECKING:
+    from functrans.lowering.schedule.schedule_log import ScheduleLog
 
 __all__ = ["CPU", "GPU", "GPU_OF_ALL_SIZES", "Plan", "SchedulePass", "Scope"]
 
@@ -102,16 +105,23 @@ class Plan:
         return jaxpr
 
     def schedule(self, graph: Graph, unfused: UnfusedValues = ALL_FUSED,
-                 target: Target = HOPPER) -> tuple[Graph, Schedule]:
-        """The graph after its passes, and what of it is stored and computed together."""
-        for transform in self.graphs.values():
-            graph = transform(graph, target)
+                 target: Target = HOPPER, log: ScheduleLog | None = None) -> tuple[Graph, Schedule]:
+        """The graph after its passes, and what of it is stored and computed together.
+
+        A `log` gets each decision.
+        """
+        for name, transform in self.graphs.items():
+            before, graph = graph, transform(graph, target)
+            if log is not None:
+                log.changed_graph(name, before, graph)
         if unfused.whole:
             return graph, schedule_without_fusion(graph)
         scope = Scope(graph, unfused, target)
-        schedule = schedule_of(graph, scope.reads, self.in_any_order)
-        for change in self.schedules.values():
-            schedule = change(schedule, scope)
+        schedule = schedule_of(graph, scope.reads, self.in_any_order, log)
+        for name, change in self.schedules.items():
+            old, schedule = schedule, change(schedule, scope)
+            if log is not None:
+                log.changed_schedule(name, old, schedule)
         _check_order(schedule, scope.reads)
         return graph, schedule
 

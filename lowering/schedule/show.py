@@ -18,6 +18,7 @@ from functrans.lowering.loops.tensor import (
     ScatterTensor,
     Tensor,
     item_size,
+    tensor_text,
 )
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain
@@ -89,7 +90,7 @@ NO_WORK = frozenset({"bitcast", "bits_of_half", "const", "convert", "half_of_bit
 def flops_of(step: Step, is_stored: Callable[[Tensor], bool]) -> Size:
     """The arithmetic of a step: each function of an element counts as one, a fold as one more.
 
-    0 of calls whose work is not known.
+    A multiply-add counts as both; 0 of calls whose work is not known.
     """
     if isinstance(step, Kernel):
         return _of_kernel(step, is_stored)
@@ -121,7 +122,7 @@ def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:
     rows = d.rows if d.total is None else -(-d.total // d.row)
     counts = {True: 0, False: 0}
     for e in reachable_expressions([kernel.element(s, m) for m in kernel.members]):
-        counts[e.depends_on(kernel.i)] += e.op not in NO_WORK
+        counts[e.depends_on(kernel.i)] += 0 if e.op in NO_WORK else 1 + (e.op == "fma")
     counts[True] += sum(isinstance(m.tensor, Reduce) for m in kernel.members)
     return counts[True] * d.size + counts[False] * rows
 
@@ -223,13 +224,6 @@ def domain_text(kernel: Kernel) -> str:
         return f"{d.total} {_plural('element', d.total)} in pieces of {d.row}"
     parts = "" if _is_one(d.parts) else f" in {d.parts} {_plural('part', d.parts)}"
     return f"{d.rows} {_plural('row', d.rows)} of {d.row}{parts}"
-
-
-def tensor_text(t: Tensor) -> str:
-    """`sum f32[3, 4]`: what folds or scatters, the dtype and the shape."""
-    op = f"{t.op} " if isinstance(t, Reduce) else ""
-    op = f"scatter_{t.op} " if isinstance(t, ScatterTensor) else op
-    return f"{op}{t.dtype}[{', '.join(map(str, t.shape))}]"
 
 
 def _plural(word: str, n: Size) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
@@ -55,8 +54,9 @@ from functrans.lowering.schedule.forms import (
 )
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
-from functrans.lowering.schedule.show import domain_text, equations_of_steps, flops_of, moved_bytes
+from functrans.lowering.schedule.show import domain_text, equations_of_steps, moved_bytes
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.annotations import annotated
 from functrans.lowering.triton.communication import (
     Communication,
     in_overlapped_order,
@@ -97,12 +97,12 @@ from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.loops.thread_regions import region_rule, with_thread_regions
 from functrans.lowering.triton.loops.threads import THREADS, region_in_threads
 from functrans.lowering.triton.loops.tile_regions import RULES as TILE_REGIONS
+from functrans.lowering.triton.planning import planned, planned_again
 from functrans.lowering.triton.products.calls import IN_PHASES, launches_of
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.products.interleaved import RULES as INTERLEAVED
 from functrans.lowering.triton.products.interleaved_forms import RULES as INTERLEAVED_FORMS
-from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.sort_scan.compressed_rows import RULES as COMPRESSED_ROWS
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.sort_scan.segment_reduce import RULES as SEGMENT_REDUCES
@@ -161,7 +161,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
                       shared.aliases,
                       body.blocks, "; ".join(shared.specialized), shared.arrival_counters,
                       body.apart,
-                      body.kept)
+                      body.kept, body.arguments, body.again, body.places)
 
 
 @dataclass(eq=False)
@@ -206,7 +206,7 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
     own = IN_PHASES if shared.is_phase else any_flag_rules(jaxpr)
     forms = StepForms(partial(_graph, jaxpr, own, not (shared.is_phase or shared.any_size)))
     while True:
-        graph, schedule = _planned(plan, forms, shared.choose.target)
+        graph, schedule = planned(plan, forms, shared.choose.target)
         unaligned = frozenset([*(graph.inputs[k] for k in unaligned_inputs),
                                *(graph.outputs[k] for k in unaligned_outputs)])
         writer, before = _TritonProgramWriter(graph, schedule, shared, unaligned,
@@ -218,7 +218,9 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
             forms.fall_back(failed, schedule, in_graph=shared.is_phase or shared.any_size)
             shared.restore(before)
         else:
-            return replace(body, notes=[*body.notes, *forms.texts])
+            again = planned_again(plan, forms, shared.choose.target, writer.schedule) \
+                if donated is not None else None
+            return replace(body, notes=[*body.notes, *forms.texts], again=again)
 
 
 def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], in_regions: bool,
@@ -239,19 +241,6 @@ def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], in_regions: bool,
         jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *FUNCTIONS, *own]),
         memory=memory, on_host=forms.hosted, stores_literals=forms.stores_literals,
         of_any_dtype=OF_ANY_DTYPE))
-
-
-def _planned(plan: plans.Plan, forms: StepForms, target: Target) -> tuple[Graph, Schedule]:
-    """The plan of a graph: with attention where there is some, and results in either layout.
-
-    Its readers say where results are; where kernels cannot write one there, the program does.
-    """
-    def form(name: str, rank: int, plan: plans.Plan) -> Form[tuple[Graph, Schedule]]:
-        return Form(name, rank, lambda: plan.schedule(forms.graph, forms.unfused, target))
-
-    attention = [form("attention", 0, p) for p in (plan, plan.with_attention_in_place())]
-    products = form("products", 1, plan.without("attention"))
-    return choose([*attention * forms.attention, products]).written
 
 
 class SpecializedKernel(UnsupportedKernel):
@@ -326,8 +315,10 @@ class _TritonProgramWriter:
                 steps.append(CopyStep(self.where[first], self.where[first.base], _nbytes(first)))
             computed = self.together.get(len(begins) - 1, [step])
             touched = moved_bytes(computed, self.schedule.is_stored)
-            steps += self._annotated(computed, [self._launch(w, touched) for w in launches],
-                                     [w.flops for w in launches])
+            steps += annotated(
+                [self._launch(w, touched) for w in launches], launches,
+                [{f"p{k}": t for k, t in enumerate(w.operands)} for w in launches], computed,
+                self.schedule, self.graph, self.equations)
         kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
         notes = [*self.loop_notes, *self._joined_notes(steps, begins)]
         steps = self.communication.arranged(steps, begins)
@@ -339,7 +330,9 @@ class _TritonProgramWriter:
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
             apart += loop.body.apart if loop.body is not None else []
-        return ProgramBody(steps, arena, self._updated(), notes, self.blocks, apart, kept)
+        places = {t: at for t, at in self.where.items() if isinstance(t, Tensor)}
+        return ProgramBody(steps, arena, self._updated(), notes, self.blocks, apart, kept,
+                           graph.inputs, places=places)
 
     def _kernel(self, kernel: Kernel, options: Options) -> list[KernelSource]:
         """The launches of a kernel; none of one that cannot be written."""
@@ -543,23 +536,6 @@ class _TritonProgramWriter:
         self.shared.constants.append(value)
         return self.constant(len(self.shared.constants) - 1)
 
-    def _annotated(self, computed: Sequence[Kernel | Call], launches: list[Launch],
-                   told: Sequence[int | None] = ()) -> list[Launch]:
-        """The launches that compute a step, or several together, with what is known of these.
-
-        Their arithmetic is that of the first launch of which it is not `told`.
-        """
-        sources = tuple(dict.fromkeys(
-            [s for step in computed for s in sources_of(step, self.schedule.is_stored)]))
-        whole: Size = sum([flops_of(step, self.schedule.is_stored) for step in computed], start=0)
-        equations = tuple(dict.fromkeys([e for step in computed
-                                         for e in self.equations[id(step)]]))
-        flops = [*told] or [None] * len(launches)
-        if None in flops:
-            flops[flops.index(None)] = whole if isinstance(whole, int) else 0
-        return [replace(w, sources=sources, equations=equations, flops=n or 0)
-                for w, n in zip(launches, flops, strict=True)]
-
     def _launch(self, w: KernelSource, touched: Mapping[KernelOperand, int]) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
@@ -570,8 +546,10 @@ class _TritonProgramWriter:
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
             known = self.calls[call]
-            return [*self._annotated([call], [self._template(known, k) for k in known.kernels],
-                                     [k.flops for k in known.kernels])]
+            places = {name: t for name, (t, _) in known.places.items()}
+            return [*annotated([self._template(known, k) for k in known.kernels], known.kernels,
+                               [places] * len(known.kernels), [call], self.schedule, self.graph,
+                               self.equations)]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
         if isinstance(call, (ScanCall, WhileCall)):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from functrans.core.source import Source
@@ -15,6 +12,7 @@ from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.source import alone
+from functrans.lowering.triton.machine.line_info import sass_lines
 from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.steps.spec import GPUProgram, Launch, launch_key, runs_in
 from functrans.primitives.control_flow.scan import scan_p
@@ -48,14 +46,13 @@ class KernelRecord:
     @property
     def sass(self) -> str:
         """The instructions of the machine code, by Triton's copy of `nvdisasm`."""
+        return "\n".join([text for text, _ in self.sass_lines()])
+
+    def sass_lines(self) -> list[tuple[str, int]]:
+        """The instructions, each with the line of `text` that it is for."""
         from triton import knobs  # noqa: PLC0415  imported by who asks
 
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "kernel.cubin")
-            file.write_bytes(self.cubin)
-            done = subprocess.run([knobs.nvidia.nvdisasm.path, "-c", str(file)], check=True,
-                                  capture_output=True, text=True)
-        return done.stdout
+        return sass_lines(self.cubin, knobs.nvidia.nvdisasm.path)
 
     def __str__(self) -> str:
         times = f", {self.launches} times" if self.launches > 1 else ""

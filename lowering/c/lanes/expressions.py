@@ -53,6 +53,7 @@ class LaneExprWriter:
         self._known_levels: dict[Expr, int] = {}
         self._count = 0
         self.weight = 0
+        self.named: dict[str, Expr] = {}  # for who looks at the kernel
 
     # --- scopes
 
@@ -200,7 +201,8 @@ class LaneExprWriter:
             else:
                 args = [self._operand(e, k, a, varies) for k, a in enumerate(e.args)]
                 text = operation_text(self.prelude, e, args, lanes)
-        scope.names[e] = self._fresh(scope, self.type(e.dtype, varies), text, varies)
+        scope.names[e] = name = self._fresh(scope, self.type(e.dtype, varies), text, varies)
+        self.named[name.removesuffix("_@")] = e
 
     def _masked(self, e: Expr, level: int) -> str | None:
         """A choice of whole numbers or zero as bits, where what decides is known before the loop.

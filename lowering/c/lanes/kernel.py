@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans.core.jaxpr import Atom, Jaxpr, Var, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.lowering.c.expressions import C_TYPES, CodeScope, operation_text
 from functrans.lowering.c.lanes.arrays import LaneArrays
 from functrans.lowering.c.lanes.expressions import LaneExprWriter
 from functrans.lowering.c.lanes.layout import joined_axes, lanes_and_vectors, vector_axis
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.expr import Expr, values_of_names
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.lane_values import (
     Defined,
@@ -60,7 +60,8 @@ class LaneText:
     """A kernel of lanes: `text` with NAME for its name, over `count` vectors of lanes."""
 
     def __init__(self, text: str, operands: list[Tensor], count: int, work: int,
-                 held: int, about: str) -> None:
+                 held: int, about: str, values: dict[str, tuple[Tensor, ...]],
+                 origins: dict[Tensor | Call, Equation]) -> None:
         self.text = text
         self.operands = operands
         self.count = count
@@ -69,6 +70,8 @@ class LaneText:
         self.about = about
         self.held = held
         """The values of a vector that a loop carries, or reads in each step."""
+        self.values, self.origins = values, origins
+        """Those that variables of the text are of, and the equations that values come from."""
 
 
 def write_lanes(call: LaneLoop, prelude: Prelude) -> LaneText:
@@ -104,6 +107,7 @@ class _KernelWriter(LaneArrays):
         self.written: set[Tensor] = set()
         self.read: set[Tensor] = set()
         self.trips = 1
+        self.origins: dict[Tensor | Call, Equation] = {}
         self.work = 0
         self.held = 0
 
@@ -151,7 +155,10 @@ class _KernelWriter(LaneArrays):
                 f"{pointers}{''.join(self.head)}{code.text()}{stopped}{''.join(self.frees)}"
                 "  ft_clear_upper();\n}\n")
         return LaneText(text, self.operands, self.blocks * others,
-                        min(max(self.work, 1), MOST_WORK), self.held, self._about())
+                        min(max(self.work, 1), MOST_WORK), self.held, self._about(),
+                        {**values_of_names(self.out.named, [(t, e) for (t, _), e in
+                                                            self.s.reads().items()]),
+                         **{f"p{k}": (t,) for k, t in enumerate(self.operands)}}, self.origins)
 
     def _about(self) -> str:
         lanes = math.prod(self.program.sizes)
@@ -167,6 +174,7 @@ class _KernelWriter(LaneArrays):
     def _run(self, graph: Graph) -> None:
         """Write the loops of a program, in order; what they read is written where it is read."""
         self.read |= {t for item in graph.items for t in item.operands} | set(graph.outputs)
+        self.origins.update(graph.origins)
         for item in graph.items:
             if isinstance(item, ScanLoop):
                 self._scan(item)

@@ -69,6 +69,7 @@ class TileWriter:
         self.atoms: dict[Atom, str] = {}  # quotients and remainders that have a name
         self._known: MutableMapping[Any, str] = {}
         self._seen: set[Any] = set()  # what was written once, without a name
+        self.named: dict[str, Expr] = {}  # for who looks at the kernel
         self._rows = 0
         self._linear: Size | None = None  # elements of a row, of lines in pieces
         self._o: LoopVar | None = None
@@ -167,6 +168,7 @@ class TileWriter:
         found = self._known.get(e)
         if found is None:
             found = self._known[e] = self._written(e)
+            self.named[found] = e
         return found
 
     def _written(self, e: Expr) -> str:

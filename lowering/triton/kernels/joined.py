@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
+from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.store.cache import digest
 from functrans.lowering.triton.kernels.kernel_source import KernelOperand, KernelSource
+from functrans.lowering.triton.templates.notes import KernelNotes, NamedValue
 
 __all__ = ["joined", "kernel_key"]
 
@@ -32,11 +34,15 @@ def joined(members: Sequence[KernelSource]) -> tuple[KernelSource, dict[str, str
     operands: list[KernelOperand] = [t for w in members for t in w.operands]
     functions: dict[str, str] = {}
     lines = [f"pid = {PROGRAM}"]
+    values: list[NamedValue] = []
     begin = first = 0
     for (text, grid, *_), found in groupby(members, key=kernel_key):
         same = list(found)
         function = _function(text)
         name = functions.setdefault(function, f"member_{digest(function)[:8]}")
+        values += [v._replace(function=name) for w in same for v in w.notes.values]
+        values += [NamedValue(name, f"p{k}", (t,)) for w in same for k, t in enumerate(w.operands)
+                   if isinstance(t, Tensor)]
         width = len(same[0].operands)
         end = begin + grid * len(same)
         lines.append(f"if (pid >= {begin}) & (pid < {end}):")
@@ -57,7 +63,8 @@ def joined(members: Sequence[KernelSource]) -> tuple[KernelSource, dict[str, str
         begin, first = end, first + width * len(same)
     arguments = ", ".join(f"p{k}" for k in range(len(operands)))
     text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(f"    {line}\n" for line in lines)
-    return KernelSource(text, operands, begin, max(w.warps for w in members)), functions
+    return KernelSource(text, operands, begin, max(w.warps for w in members),
+                        notes=KernelNotes(values)), functions
 
 
 def _function(text: str) -> str:

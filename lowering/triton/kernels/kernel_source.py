@@ -12,6 +12,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel
+from functrans.lowering.triton.templates.notes import NOTHING_NOTED, KernelNotes
 
 __all__ = ["ANY_FLAG_BYTES", "MEMORY", "REGISTER", "ArrivalCounters", "KernelOperand",
            "KernelSource", "Launches", "Options", "PartialResults", "SizeArgument", "SizeArguments",
@@ -204,6 +205,7 @@ class KernelSource:
     warps: int
     numbers: list[SizeArgument] = field(default_factory=list)
     flops: int | None = None
+    notes: KernelNotes = field(default=NOTHING_NOTED, compare=False, repr=False)
 
     @property
     def types(self) -> list[str]:

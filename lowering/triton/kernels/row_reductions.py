@@ -174,6 +174,7 @@ class _Recompute(TileWriter):
         super().__init__(owner.kernel, owner.emit, owner.pointer, owner.fresh,
                          {"o": masks[0], "i": masks[1]}, owner.numbers, owner.packed)
         self._owner = owner
+        owner.writers.append(self)
         self.locals.update(results)
 
     def expression(self, e: Expr) -> str:

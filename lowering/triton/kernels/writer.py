@@ -20,6 +20,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
 )
 from functrans.lowering.triton.kernels.packed_operands import packed_operands
 from functrans.lowering.triton.kernels.reductions import TileReduction, tile_reduction
+from functrans.lowering.triton.templates.notes import KernelNotes, NamedValue, named_values
 
 __all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
 
@@ -59,6 +60,8 @@ class TritonKernelWriter:
         self.lines: list[str] = []
         self.indent = "    "
         self.count = 0
+        self.writers: list[TileWriter] = []
+        self.tiles: dict[str, int] = {}
 
     def write(self) -> list[KernelSource]:
         raise NotImplementedError
@@ -94,8 +97,10 @@ class TritonKernelWriter:
         return f"p{self.operands.index(t)}"
 
     def tile_writer(self, o: str | None, i: str | None) -> TileWriter:
-        return TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i},
-                          self.numbers, self.packed)
+        w = TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i},
+                       self.numbers, self.packed)
+        self.writers.append(w)
+        return w
 
     def launches(self) -> list[KernelSource]:
         """The launches of the kernel, behind those that copy its operands."""
@@ -112,7 +117,16 @@ class TritonKernelWriter:
         text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(lines)
         each = 256 if warps or self.loads_of_elements() <= MANY_LOADS else 128
         warps = warps or power_of_two(min(16, max(1, tile // each)))
-        return KernelSource(text, list(self.operands), grid, warps, self.numbers.found)
+        return KernelSource(text, list(self.operands), grid, warps, self.numbers.found,
+                            notes=KernelNotes(self._values(), self.tiles))
+
+    def _values(self) -> list[NamedValue]:
+        """The values that variables are elements of."""
+        reads = [*((t, e) for (t, _), e in self.builder.reads().items()),
+                 *self.elements.items()]
+        names = {name: e for w in self.writers for name, e in w.named.items()}
+        known = {x: None for w in self.writers for x in w.locals.items()}
+        return [*named_values(names, reads, known)]
 
     # --------------------------------------------------------------------------- tiles
 
@@ -123,6 +137,7 @@ class TritonKernelWriter:
 
         `by_lanes`: neighbours are those of other lanes, none of the same thread.
         """
+        self.tiles = {"o": block_o, "i": block_i}
         self.emit(f"o = {o_start} + tl.arange(0, {block_o})[:, None]")
         along = f"tl.arange(0, {block_i})"
         self.emit(f"i = {i_start} + {f'fm.by_lanes({along})' if by_lanes else along}[None, :]")
@@ -175,6 +190,7 @@ class TritonKernelWriter:
     def _tile_in_run(self, run: int, side: int, along: str, i_start: str) -> TileWriter:
         """Write a tile of rows of one run, whose remainders are seen to go on."""
         tiles, o = -(-run // side), Index.of(self.kernel.o)
+        self.tiles = {"o": side, "i": side}
         # of the shape of rows, as their masks are
         self.emit(f"run = pid // {along} // {tiles} + tl.full(({side}, 1), 0, tl.int32)")
         self.emit(f"at = pid // {along} % {tiles} * {side} + tl.arange(0, {side})[:, None]")

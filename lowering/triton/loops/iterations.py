@@ -16,7 +16,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import HostCall, ScanLoop, Tensor, WhileLoop, item_size
 from functrans.lowering.memory.arena import Block
 from functrans.lowering.rules.graph import results_of
-from functrans.lowering.schedule.group import FusionNote
+from functrans.lowering.schedule.group import FusionNote, Schedule
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.steps.spec import (
     BufferSide,
@@ -93,7 +93,8 @@ class ProgramBody:
 
     `updated`: the inputs that the output with this number may share its memory with. `apart`: why
     values are not computed where they are read. `kept`: what is in memory between steps, and the
-    steps that read it.
+    steps that read it. `arguments`: its inputs as values. `again` makes its schedule once more, for
+    a log, and `places` has where values are.
     """
 
     steps: list[Step]
@@ -103,6 +104,9 @@ class ProgramBody:
     blocks: list[Block[Any]] = field(default_factory=list)
     apart: list[FusionNote] = field(default_factory=list)
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
+    arguments: Sequence[Tensor] = ()
+    again: Callable[[Any], Schedule] | None = None
+    places: Mapping[Tensor, Pointer] = field(default_factory=dict)
 
 
 WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], ProgramBody]

@@ -48,6 +48,7 @@ from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, KernelOperand, PartialResults
 from functrans.lowering.triton.loops.lane_tile_writer import LaneTileWriter
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.lowering.triton.templates.notes import KernelNotes, named_values
 from functrans.primitives.arithmetic import add_p, sub_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
@@ -116,6 +117,7 @@ class LaneTileBody:
         self.made: dict[Var, Tensor] = {}
         self.workspaces: dict[Tensor, PartialResults] = {}
         self.makers: dict[Any, Equation] = {}
+        self.origins: dict[Tensor | Call, Equation] = {}
 
     @property
     def warps(self) -> int:
@@ -142,8 +144,11 @@ class LaneTileBody:
         names = ", ".join(a.name for a in arguments)
         text = "\n".join(["@triton.jit", f"def {name}({names}):", "    fm.products_by_warps()",
                           *head, *self.w.numbers(), *self.w.block.lines, ""])
+        reads = [(t, e) for (t, _), e in self.reader.reads().items()]
+        notes = KernelNotes([*named_values(self.w.named, reads)],
+                            {"lane": self.block, "lanes": self.count}, origins=self.origins)
         return TemplateKernel(name, module_text(text), tuple(arguments), (programs, 1, 1),
-                              self.warps, 1, workspace=4 * programs * row)
+                              self.warps, 1, workspace=4 * programs * row, notes=notes)
 
     def places(self) -> dict[str, tuple[KernelOperand, int]]:
         """What the arguments of the kernel are."""
@@ -213,6 +218,7 @@ class LaneTileBody:
     def program(self, jaxpr: Jaxpr, inputs: Sequence[TensorInLane]) -> list[Tensor]:
         """The results of a body, after its loops have been written."""
         graph = graph_of(jaxpr, rules=RULES, memory=memory)
+        self.origins.update(graph.origins)
         self.reader.values.update(zip(graph.inputs, inputs, strict=True))
         self.makers.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
         self.made.update({eqn.outvars[0]: t for t, eqn in graph.origins.items()

@@ -33,6 +33,7 @@ from functrans.lowering.triton.loops.iterations import (
 from functrans.lowering.triton.loops.phases import PhaseOperand, Phases, Source, bytes_of
 from functrans.lowering.triton.steps.spec import CopyStep, Launch, Pointer
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.lowering.triton.templates.notes import KernelNotes
 
 __all__ = ["LoopScope", "LoopWriter"]
 
@@ -289,7 +290,8 @@ class LoopWriter:
                           *head, *self.lines, ""])
         kernel = TemplateKernel("loop", self.phases.module(text), tuple(arguments),
                                 (programs, 1, 1),
-                                self.phases.warps, self.phases.stages, fuses=False)
+                                self.phases.warps, self.phases.stages, fuses=False,
+                                notes=KernelNotes(phases=tuple(self.phases.launches)))
         return Launches([kernel], places)
 
 

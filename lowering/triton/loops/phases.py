@@ -67,6 +67,7 @@ class Phases:
     released: list[str] = field(default_factory=list)
     warps: int = 1
     stages: int = 1
+    launches: list[tuple[str, Launch]] = field(default_factory=list)  # that they do, by function
 
     def lines(self, steps: Sequence[Step], source: Source,
               place: Callable[[Pointer], PhaseOperand]) -> list[str]:
@@ -121,6 +122,7 @@ class Phases:
             return []
         self.use(step)
         name, parts = self._function(step.kernel, source)
+        self.launches.append((name, step))
         arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
                      for x, t in zip(step.arguments, step.types, strict=True)]
         if parts:

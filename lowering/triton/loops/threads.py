@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from functrans.core.jaxpr import Atom, Jaxpr
+from functrans.core.jaxpr import Atom, Equation, Jaxpr
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, TooManyExpressions
 from functrans.lowering.loops.index import Index, LoopVar, flatten, strides_of, unflatten
@@ -49,6 +49,7 @@ from functrans.lowering.triton.loops.thread_values import (
 from functrans.lowering.triton.loops.thread_writer import MOST_AHEAD, ReadAhead, ThreadWriter
 from functrans.lowering.triton.steps.spec import LANES
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.lowering.triton.templates.notes import KernelNotes, named_values
 
 __all__ = ["THREADS", "coordinates", "lanes_in_threads", "region_in_threads"]
 
@@ -114,6 +115,8 @@ class _ThreadsWriter:
         """Where a loop collects results, which loops inside may write there."""
         self.written: dict[Tensor, Written] = {}
         """Those that did."""
+        self.origins: dict[Tensor | Call, Equation] = {}
+        """Of the values of all bodies."""
 
     # --------------------------------------------------------------------------- the kernel
 
@@ -181,8 +184,11 @@ class _ThreadsWriter:
             f"    if lane < {lanes}:", *head, *self.w.block.lines, ""])
         places: dict[str, tuple[KernelOperand, int]] = {
             f"p{k}": (self.workspaces.get(t, t), 0) for k, t in enumerate(self.w.operands)}
+        reads = [(t, e) for (t, _), e in self.s.reads().items()]
+        notes = KernelNotes([*named_values(self.w.named, reads)], {"lane": threads, "lanes": lanes},
+                            origins=self.origins)
         kernel = TemplateKernel(LANES, HEAD + text, tuple(arguments),
-                                (-(-lanes // threads), 1, 1), threads // 32, 1)
+                                (-(-lanes // threads), 1, 1), threads // 32, 1, notes=notes)
         return Launches([kernel], places)
 
     def nanoseconds(self, target: Target) -> float:
@@ -241,6 +247,7 @@ class _ThreadsWriter:
         The last of them have `goals` in memory, which loops inside that compute them know.
         """
         graph = graph_of(jaxpr, rules=CALLS_OF_LANES, memory=memory)
+        self.origins.update(graph.origins)
         items = live_items(graph.items, graph.outputs)
         read = {t for item in items for t in item.operands}
         for t, goal in zip(reversed(graph.outputs), reversed(goals), strict=False):

@@ -156,6 +156,7 @@ class _RegisterTiles:
                      for x, t in zip(tile.launch.arguments, tile.launch.types, strict=True)]
         tiles = [f"c{k}" for k in sorted(set(loaded.values()))]
         name = self.w.phases.function(tile.phase(loaded, left), what)
+        self.w.phases.launches.append((name, tile.launch))
         return f"{name}({', '.join(['0', *arguments, *tiles])})"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -60,6 +60,7 @@ from functrans.lowering.triton.templates.matmul import (
     MatmulProblem,
     MatmulTerm,
 )
+from functrans.lowering.triton.templates.notes import KernelNotes, NamedValue, named_values
 from functrans.lowering.triton.templates.registers import expected_spills
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
@@ -293,7 +294,8 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     def launches(c: MatmulConfig) -> Launches:
         if isinstance(call, FusedGemm):
             return _fused(call, schedule, unaligned, p, c, kernels, any_size)
-        return Launches(kernels(p, c), _operands(call) | {"c": (call.results[0], 0)})
+        return Launches([_noted(k, c) for k in kernels(p, c)],
+                        _operands(call) | {"c": (call.results[0], 0)})
 
     if alone:
         return launches(lone.single_program_config(p))
@@ -394,7 +396,15 @@ def _fused(call: FusedGemm, schedule: Schedule, unaligned: Collection[Tensor], p
     epilogue, pointers = _MatmulEpilogueWriter(call, schedule, plain, chosen, main,
                                                any_size).written()
     p = replace(plain, c=c, epilogue=epilogue)
-    return Launches(kernels(p, chosen), _operands(call) | {"c": (main, 0)} | pointers)
+    made = [_noted(k, chosen, epilogue.values) for k in kernels(p, chosen)]
+    return Launches(made, _operands(call) | {"c": (main, 0)} | pointers)
+
+
+def _noted(kernel: TemplateKernel, c: MatmulConfig,
+           values: Sequence[NamedValue] = ()) -> TemplateKernel:
+    """A launch of a product, and what the loops of its tiles are."""
+    tiles = {"m": c.block_m, "n": c.block_n, "k": c.block_k}
+    return replace(kernel, notes=KernelNotes(values, tiles))
 
 
 def _main_result(call: FusedGemm) -> Tensor:
@@ -508,7 +518,10 @@ class _MatmulEpilogueWriter:
             result = w.name(w.stored(result, self.main))
         arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
                      *self.numbers.arguments)
-        return (EpilogueSource(tuple(self.lines), arguments, result),
+        reads = [(t, e) for (t, _), e in builder.reads().items()]
+        values = (*named_values(w.named, reads, w.locals.items()),
+                  NamedValue("", "acc", (self.call.product,)))
+        return (EpilogueSource(tuple(self.lines), arguments, result, values),
                 {name: (t, 0) for t, name in self.pointers.items()})
 
     def _insert(self, stores: list[tuple[int, str]]) -> None:

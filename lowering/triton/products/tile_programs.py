@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
@@ -21,6 +22,7 @@ from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches
 from functrans.lowering.triton.kernels.reductions import tile_reduction
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.lowering.triton.templates.notes import KernelNotes, NamedValue
 
 __all__ = ["CHUNK", "launches_of_tiles", "sums_of_parts"]
 
@@ -142,7 +144,9 @@ class _TileProgramWriter:
                                 self.call.shape.warps)]
         if self.totals:
             kernels.append(self._sums())
-        return Launches(kernels, {name: (t, 0) for t, name in self.pointers.items()})
+        notes = KernelNotes([NamedValue("", name, (t,)) for t, name in self.tiles.items()])
+        return Launches([replace(k, notes=notes) for k in kernels],
+                        {name: (t, 0) for t, name in self.pointers.items()})
 
     def _kernel(self, name: str, lines: Sequence[str], pointers: Mapping[Tensor, str], grid: int,
                 warps: int) -> TemplateKernel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -14,7 +14,8 @@ from functrans.core.source import Source
 from functrans.lowering.loops.tensor import HostCall, Tensor
 from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.memory.arena import Block
-from functrans.lowering.schedule.group import FusionNote
+from functrans.lowering.schedule.group import FusionNote, Schedule
+from functrans.lowering.triton.templates.notes import NOTHING_NOTED, KernelNotes
 
 __all__ = [
     "LANES",
@@ -82,6 +83,7 @@ class Launch:
     moved: int = field(default=0, compare=False)
     walkers: int = field(default=0, compare=False)
     """Programs of each multiprocessor, where they walk over the work: then there may be fewer."""
+    notes: KernelNotes = field(default=NOTHING_NOTED, compare=False, repr=False)
 
 
 def launch_key(step: Launch) -> tuple[Any, ...]:
@@ -228,3 +230,9 @@ class GPUProgram:
     """Why some values are not computed in the kernels that read them."""
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
     """What kernels leave in memory for others, and the steps that read it."""
+    arguments: Sequence[Tensor] = ()
+    """Its inputs as values, for who looks at it."""
+    again: Callable[[Any], Schedule] | None = None
+    """Makes its schedule once more, for a log."""
+    places: Mapping[Tensor, Pointer] = field(default_factory=dict)
+    """Where values are."""

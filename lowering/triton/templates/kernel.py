@@ -10,13 +10,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
+from functrans.lowering.triton.templates.notes import NOTHING_NOTED, KernelNotes, NamedValue
 
 __all__ = ["BYTES", "INT_MAX", "MOST_ARRIVAL_COUNTERS", "PLAIN", "TYPES", "Argument",
            "EpilogueSource", "Expression", "TemplateKernel", "arrivals", "compiled", "expand",
@@ -86,6 +87,7 @@ class TemplateKernel:
     arrivals: int = 0
     walkers: int = 0
     """Programs of each multiprocessor, where they walk over all tiles; 0 of others."""
+    notes: KernelNotes = field(default=NOTHING_NOTED, compare=False, repr=False)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -118,6 +120,7 @@ class EpilogueSource:
     lines: tuple[str, ...]
     arguments: tuple[Argument, ...] = ()
     result: str | None = "acc"
+    values: tuple[NamedValue, ...] = field(default=(), compare=False, repr=False)
 
 
 PLAIN = EpilogueSource(())
