@@ -58,8 +58,8 @@ TYPES = "functrans.typing"
 ROOMS = [
     "", "analysis", "defect_report", "defects", "garbage", "progress", "portable", "report",
     "timing", "keys", "host_driven", "loops", "passes", "rules", "passes.attention", "schedule",
-    "memory", "store", "report_parts", "executable", "float0", "reference", "c.isa", "c.vectors",
-    "c",
+    "memory", "store", "equation_places", "report_parts", "executable", "float0", "reference",
+    "c.isa", "c.vectors", "c",
     *[f"triton.{room}" for room in ("templates", "steps", "kernels", "products", "libraries",
                                     "sort_scan", "loops", "emulator", "machine")],
     "triton", "spmd", "backend",
@@ -77,9 +77,9 @@ NARROW = {
         ("functrans.inspect.profile.run", "functrans.lowering.report_parts"),
         *[(f"functrans.inspect.{m}", "functrans.lowering.report")
           for m in ("costs", "draw.graph", "draw.lines", "explain.code", "explain.explanation",
-                    "explain.page", "explain.stepping", "explain.text", "profile.compare",
-                    "profile.page", "profile.profiles", "profile.run", "regions", "timeline",
-                    "utilisation")]},
+                    "explain.naming", "explain.page", "explain.stepping", "explain.text",
+                    "profile.compare", "profile.page", "profile.profiles", "profile.run", "regions",
+                    "timeline", "utilisation")]},
     ("export", "lowering"): {
         *[(f"functrans.export.{m}", "functrans.lowering.backend")
           for m in ("c_program", "kernels", "ready")],

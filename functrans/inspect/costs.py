@@ -70,13 +70,15 @@ class Costs:
     launches: int
     """Of steps in a run; loops that decide themselves when they end count once."""
     is_bounded: bool
-    """Whether all loops are counted."""
+    """Whether the launches of all loops are counted."""
     moved: Size
     flops: Size
     peak: Size
     """Bytes of arguments, results and temporaries."""
     on_host: tuple[tuple[str, str], ...]
     """What the host computes of a program for it or for a GPU, and why."""
+    has_open_loops: bool = False
+    """Whether arithmetic is that of one iteration of some loop, which decides when it ends."""
 
     @property
     def groups(self) -> tuple[StepGroup, ...]:
@@ -90,8 +92,9 @@ class Costs:
     def __str__(self) -> str:
         more = "" if self.is_bounded else ", and those of a loop that decides when it ends"
         plural = "es" * (self.launches != 1)
+        once = " with one iteration of each loop that decides when it ends" * self.has_open_loops
         return (f"{self.launches} launch{plural}{more}; {bytes_text(self.moved)} moved, "
-                f"{count_text(self.flops, 'FLOP')}; peak of memory {bytes_text(self.peak)}")
+                f"{count_text(self.flops, 'FLOP')}{once}; peak of memory {bytes_text(self.peak)}")
 
 
 def costs_of(report: Report) -> Costs:
@@ -105,7 +108,8 @@ def costs_of(report: Report) -> Costs:
     return Costs(tuple(found), sum(k.runs for k in steps),
                  not any(k.per for k in steps), sum([k.moved for k in steps], start=0),
                  sum([k.flops for k in steps], start=0), report.bytes.get("peak", 0),
-                 tuple([(k.name, k.on_host) for k in steps if k.on_host]))
+                 tuple([(k.name, k.on_host) for k in steps if k.on_host]),
+                 any(k.per or k.flops_per for k in steps))
 
 
 def _is_loop(kernel: KernelReport, report: Report) -> bool:

@@ -66,7 +66,7 @@ k0: 128 rows of 32; LANES
 Passes
 ------
       algebra: x * 1 = x, x * -1 = -x  # programs.py:7
-      one by one: .stepping, 1 pass"""
+      one by one: .stepping, 1 pass, then the schedule"""
 
 
 def plain(text):

@@ -121,7 +121,7 @@ PROGRAMS = {
         kernel 2: 64 rows of 128, 1 loop
           full: f32[64, 128] stored
           reads f32[64, 128], max f32[128]
-        apart: f32[64, 128]: Reduce(f32[128]) folds over the rows of the kernel, and is known after\
+        apart: f32[64, 128]: the max f32[128] folds over the rows of the kernel, and is known after\
  its loops"""),
 }
 

@@ -19,6 +19,7 @@ from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.mesh import Mesh
 from functrans.core.tree import tree_flatten
 from functrans.inspect.costs import Costs, costs_of
+from functrans.inspect.explain.naming import ProgramNames, loops_text
 from functrans.inspect.explain.page import page_of
 from functrans.inspect.explain.stepping import Stepping
 from functrans.inspect.explain.text import text_of
@@ -74,8 +75,8 @@ class Explanation:
     def kernels(self) -> tuple[KernelReport, ...]:
         """The steps of the program in order, those of loops last.
 
-        Each has its `name`, `kind`, `equations`, `lines`, `flops`, bytes `moved`, `runs`, `about`,
-        `source` and, for GPUs, `ptx`.
+        Each has its `name`, `kind`, `equations`, `lines`, `loops`, `flops`, bytes `moved`, `runs`,
+        `about`, `source` and, for GPUs, `ptx`.
         """
         return tuple(self.report.kernels)
 
@@ -113,8 +114,9 @@ class Explanation:
 
     @cached_property
     def stepping(self) -> Stepping:
-        """The passes one by one: `print(explained.stepping[0])` has the program before and after
-        side by side, and each rewrite with its law; `.forward()` and `.backward()` walk."""
+        """The passes, then the schedule, step by step: `print(explained.stepping[0])` has what was
+        before and after side by side, and each rewrite or decision with its reason; `.forward()`
+        and `.backward()` walk, `.passes` and `.schedule` are the two parts."""
         return Stepping(self.report)
 
     @public
@@ -135,9 +137,30 @@ class Explanation:
         return self._named(name).source
 
     @public
-    def machine_code(self, name: str) -> str:
-        """The instructions of a kernel: assembly by the C compiler, or PTX for GPUs."""
+    def loops(self, name: str) -> str:
+        """The loops of the step of that name: what is read, computed and written in each, and how
+        each is done. `.kernels[k].loops` has the same as data. Raises ArgumentError for no step."""
+        for kernel in self.kernels:
+            if name in (kernel.name, kernel.function):
+                return loops_text(kernel, ProgramNames(self.report))
+        known = ", ".join([k.name for k in self.kernels])
+        raise ArgumentError(f"there is no step {name!r} here.",
+                            fix=f"one of: {known}" if known else "a function with a step")
+
+    @public
+    def machine_code(self, name: str, language: str | None = None) -> str:
+        """The instructions of a kernel: assembly by the C compiler, PTX for GPUs, or `"sass"`.
+
+        SASS is what a GPU runs; Triton's disassembler prints it, and no GPU is needed. Raises
+        ArgumentError for no kernel, or for SASS of a CPU.
+        """
         kernel = self._named(name)
+        if language not in (None, "sass", "ptx") or (language is not None and not kernel.ptx):
+            raise ArgumentError(f"there is no machine code {language!r} of {name}.",
+                                fix='"ptx" or "sass" for GPUs; without the argument, assembly for '
+                                    "CPUs")
+        if language == "sass" and kernel.instruction_lines is not None:
+            return "\n".join([text for text, _ in kernel.instruction_lines()])
         return kernel.instructions() if kernel.instructions else kernel.ptx
 
     @public

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -10,10 +12,17 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.jaxpr_html import equation_html, program_html
 from functrans.core.notation import Names, bodies
 from functrans.inspect.costs import KernelCost, StepGroup
-from functrans.inspect.explain.code import Instruction, code_html, instructions_html
+from functrans.inspect.explain.code import (
+    code_html,
+    instructions_html,
+    lines_of_variable,
+    values_by_line,
+)
+from functrans.inspect.explain.naming import ProgramNames, path_of
 from functrans.inspect.explain.text import (
     collective_lines,
     count_equations,
+    flops_text,
     grouped,
     memory_lines,
     ranges,
@@ -27,9 +36,11 @@ from functrans.lowering.report import (
     CodeValue,
     KernelReport,
     Line,
+    LoopLine,
     Value,
     bytes_text,
     count_text,
+    line_of,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +49,17 @@ if TYPE_CHECKING:
 __all__ = ["page_of"]
 
 SHOWN_STEPS: Final = 12
+SHOWN_OPERATIONS: Final = 3
+NAMELESS: Final = re.compile(r"k_?[0-9a-f]+\b|lanes\b|loop\b")
+"""Names of kernels that do not tell what they do."""
+MOVEMENTS: Final = frozenset({"broadcast_in_dim", "reshape", "transpose", "convert_element_type",
+                              "squeeze", "slice", "copy"})
 OPEN_LINES: Final = 20
 SHOWN_REASONS: Final = 12
 OPEN: Final = 60
 """Of a program with more equations what a line asked for is folded."""
+OPEN_BODY: Final = 24
+"""A body with more equations is folded."""
 WITH_MACHINE_CODE: Final = 16
 """Kernels of a saved page that have their instructions."""
 
@@ -55,18 +73,25 @@ class _Page:
     def __init__(self, explained: Explanation, machine_code: bool) -> None:
         self.explained = explained
         self.report = r = explained.report
-        self.names = Names(dict(zip(r.simplified.invars, r.inputs, strict=False)))
-        for eqn in r.simplified.eqns:  # in their order, whatever is shown first
-            for v in eqn.outvars:
-                self.names(v)
-        self.owners = r.kernels_of()
+        self.program_names = ProgramNames(r)
+        self.names = self.program_names.main
+        self.kernel_numbers = {id(k): n for n, k in enumerate(r.kernels)}
+        self.owners = {e: self.shown(numbers) for e, numbers in r.kernels_of().items()}
         self.equation_lines = [line for _, line in r.equations()]
         lines = [*self.equation_lines, *[line for k in r.kernels for line in k.lines]]
         self.line_numbers = {line: k for k, line in enumerate(
             sorted({line for line in lines if line is not None}))}
-        self.kernel_numbers = {id(k): n for n, k in enumerate(r.kernels)}
         self.machine_code = machine_code
-        self.shown_functions: set[str] = set()
+        self.shown_sources: dict[str, str] = {}
+
+    def shown(self, numbers: Iterable[int]) -> list[int]:
+        """Steps that the page has: of a loop whose body has steps, these."""
+        known = {self.kernel_numbers[id(c.kernel)] for c in self.explained.costs.steps}
+        kernels = self.report.kernels
+        found = [[n] if n in known else [m for m, k in enumerate(kernels)
+                                         if k.place == kernels[n].kind and m in known]
+                 for n in numbers]
+        return list(dict.fromkeys(n for steps in found for n in steps))
 
     def text(self) -> str:
         r, costs = self.report, self.explained.costs
@@ -79,7 +104,8 @@ class _Page:
         parts = [
             f"<h3>{escape(summary(r))}</h3>", self.facts(), self.search(),
             fold("What costs", kernels, True,
-                 "by estimate, most first; a step opens to its equations, source and machine code"),
+                 "by estimate, most first; a step opens to its equations, loops, source and "
+                 "machine code"),
             fold("Your lines", self.lines(), len(self.line_numbers) <= OPEN_LINES,
                  "the part of the cost that each asked for"),
             fold("Not fused, and why", self.reasons(), True,
@@ -89,8 +115,9 @@ class _Page:
             fold("Memory", self.memory(), True),
             fold("Program, simplified", self.program(), True,
                  f"{count_equations(r.simplified)} equations by the lines that asked for them"),
-            fold("Passes, one by one", self.stepping(), False,
-                 f"{len(r.passes)} passes, {sum(law.count for law in r.laws)} rewrites"),
+            fold("Passes and schedule, one by one", self.stepping(), False,
+                 f"{len(r.passes)} passes, {sum(law.count for law in r.laws)} rewrites; "
+                 f"{len(r.schedule)} steps of the schedule"),
             fold("Laws", self.laws(), False, f"{len(r.laws)} that were applied"),
             fold("Per-sample algebra", _list(r.decisions)),
             fold("Program, as traced", self.traced(), False,
@@ -103,8 +130,10 @@ class _Page:
     def facts(self) -> str:
         c = self.explained.costs
         host = ", ".join(name for name, _ in c.on_host) or "nothing"
-        facts = [("launches" + ("" if c.is_bounded else " (a loop counted once)"), str(c.launches)),
-                 ("moved", bytes_text(c.moved)), ("arithmetic", count_text(c.flops, "FLOP")),
+        once = " (one iteration of open loops)"
+        facts = [("launches" + ("" if c.is_bounded else once), str(c.launches)),
+                 ("moved", bytes_text(c.moved)),
+                 ("arithmetic" + once * c.has_open_loops, count_text(c.flops, "FLOP")),
                  ("memory at the peak", bytes_text(c.peak)), ("runs on the host", host)]
         return '<div class="facts">' + "".join(
             f"<div><b>{escape(value)}</b><span class='dim'>{escape(name)}</span></div>"
@@ -127,7 +156,8 @@ class _Page:
             count_text(flops, "FLOP") if (flops := sum([k.flops for k in kernels], start=0)) != 0
             else "")))
         head = (f'<span class="n">{group.share:.0%}</span>{_bar(group.share)}'
-                f"<b>{escape(group.name)} × {len(kernels)}</b>"
+                f"<span><b>{escape(group.name)} × {len(kernels)}</b>"
+                f"{self.operations(kernels)}</span>"
                 f'<span class="dim wide">{facts}</span>'
                 f'<span class="wide">{self.place(first.line) if first.line else ""}</span>')
         numbers = " ".join(f"k{self.kernel_numbers[id(k)]}" for k in kernels)
@@ -142,7 +172,8 @@ class _Page:
         times += f" × {k.per}s" if k.per else ""
         line = self.place(cost.line) if cost.line else ""
         head = (f'<span class="n">{cost.share:.0%}</span>{_bar(cost.share)}'
-                f"<b>{escape(k.name)}{escape(times)}</b>"
+                f"<span><b>{escape(k.name)}{escape(times)}</b>"
+                f"{self.operations([k])}</span>"
                 f'<span class="dim wide">{_facts(k)}</span>'
                 f'<span class="wide">{line}</span>')
         tokens = self.tokens(lines=k.lines)
@@ -151,32 +182,89 @@ class _Page:
                 f"<div class='dim'>{escape(k.about)}</div>{self.inside(k, number, is_costly)}"
                 "</details>")
 
+    def operations(self, kernels: Sequence[KernelReport]) -> str:
+        """What kernels do whose names do not tell, in few words."""
+        if not NAMELESS.match(kernels[0].name):
+            return ""
+        names = Counter(self.report.simplified.eqns[e].primitive.name
+                        for k in kernels for e in k.equations)
+        known = [name for name, _ in names.most_common() if name not in MOVEMENTS] or list(names)
+        more = f", {len(known) - SHOWN_OPERATIONS} more" * (len(known) > SHOWN_OPERATIONS)
+        told = ", ".join(known[:SHOWN_OPERATIONS]) + more
+        told = told or ("" if kernels[0].place else "lays out memory")
+        return f' <span class="dim">{escape(told)}</span>' if told else ""
+
     def inside(self, k: KernelReport, number: int, is_costly: bool) -> str:
         """Equations, source and machine code beside each other."""
+        by_line = values_by_line(k)
         eqns = "".join([self.equation(e, number) for e in k.equations]) or "".join(
+            [self.inner_equation(path) for path in _paths(by_line)]) or "".join(
             f"<div>{self.place(line)}</div>" for line in k.lines)
         host = f"<div class='hot'>on the host: {escape(k.on_host)}</div>" if k.on_host else ""
-        columns = [f'<div class="m"><b>equations</b>{eqns}{host}</div>']
-        key = k.function or k.name
-        if k.source and key in self.shown_functions:
-            columns.append(f'<div class="dim">the source is that of <code>{escape(key)}</code> '
-                           "above</div>")
+        first, loops = f'<b>equations</b><div class="m">{eqns}{host}</div>', k.loops
+        if loops:
+            first += f"<b>loops</b>{self.loops(loops, number)}"
+        columns = [f"<div>{first}</div>"]
+        if k.source in self.shown_sources:
+            other = escape(self.shown_sources[k.source])
+            columns.append(f'<div class="dim">the source is that of <code>{other}</code> above'
+                           "</div>")
         elif k.source:
-            self.shown_functions.add(key)
-            columns.append(f'<div><b>{escape(k.language)}</b>{code_html(k, number, self.of)}</div>')
-            code = self.instructions(k) if is_costly and self.machine_code else []
-            if code:
-                columns.append(f"<div><b>machine code</b>{instructions_html(code, number)}</div>")
-            elif k.ptx:
-                columns.append(f'<div><b>PTX</b><pre class="m">{escape(k.ptx)}</pre></div>')
+            self.shown_sources[k.source] = k.name
+            source = code_html(k, number, self.of, self.program_names.value,
+                               self.loops_by_line(k, loops, number, by_line))
+            columns.append(f"<div><b>{escape(k.language)}</b>{source}</div>")
+            machine = self.machine(k, number, is_costly)
+            columns += [f"<div>{machine}</div>"] * bool(machine)
         return f'<div class="code">{"".join(columns)}</div>'
 
-    def instructions(self, k: KernelReport) -> Sequence[Instruction]:
-        return k.instruction_lines() if k.instruction_lines is not None else []
+    def machine(self, k: KernelReport, number: int, is_costly: bool) -> str:
+        """PTX of a GPU's kernel; in files the machine code of what costs most."""
+        own = ptx = ""
+        if is_costly and self.machine_code and k.instruction_lines is not None:
+            code = instructions_html(k.instruction_lines(), number)
+            own = f"<b>machine code{' (SASS)' if k.ptx else ''}</b>{code}"
+        if k.ptx_lines is not None:
+            state = "" if own else " open"
+            ptx = (f"<details{state}><summary><b>PTX</b></summary>"
+                   f"{instructions_html(k.ptx_lines(), number)}</details>")
+        return ptx + own
+
+    def loops(self, lines: Sequence[LoopLine], number: int) -> str:
+        """The loops of a kernel, what is in each further to the right."""
+        rows = []
+        for k, line in enumerate(lines):
+            text, told = self.program_names.loop_line(line)
+            tokens = " ".join(dict.fromkeys(" ".join(map(self.of, line.values)).split()))
+            shown = f"<b>{escape(text)}</b>" if line.kind == "loop" else escape(text)
+            more = f' <span class="dim">{escape(told)}</span>' if told else ""
+            rows.append(f'<div class="lp" style="--depth:{line.depth}" data-own="k{number}n{k}" '
+                        f'data-t="{tokens}">{shown}{more}</div>')
+        return f'<div class="m">{"".join(rows)}</div>'
+
+    def loops_by_line(self, k: KernelReport, loops: Sequence[LoopLine], number: int,
+                      by_line: Sequence[tuple[CodeValue, ...]]) -> list[list[str]]:
+        """For each line of a source the lines of the loops that belong to it."""
+        found: list[list[str]] = [[] for _ in by_line]
+        of: dict[object, list[str]] = {}
+        for n, line in enumerate(loops):
+            token = f"k{number}n{n}"
+            if line.kind == "loop":
+                for at in lines_of_variable(k, line.variable):
+                    found[at].append(token)
+            for value in line.values:
+                of.setdefault(_identity(value), []).append(token)
+        of.pop(None, None)
+        for tokens, values in zip(found, by_line, strict=True):
+            tokens += [token for v in values for token in of.get(_identity(v), ())]
+        return found
 
     def of(self, value: CodeValue) -> str:
         """The tokens of what belongs to a value in a source."""
-        return self.tokens([] if value.equation is None else [value.equation], [value.line])
+        path = path_of(value) if value.inside else None
+        inner = "" if path is None else f" e{'.'.join(map(str, path))}"
+        return self.tokens([] if value.equation is None else [value.equation],
+                           [value.line]) + inner
 
     def lines(self) -> str:
         shares: dict[Line, float] = {}
@@ -255,11 +343,34 @@ class _Page:
         owners = self.owners.get(number, [])
         line = self.equation_lines[number]
         chips = " ".join([self.chip(k) for k in owners if k != inside])
-        inner = "".join(_body(label, body) for label, body in bodies(eqn))
+        inner = "".join(self.body(label, body, (number, n)) for n, (label, body) in
+                        enumerate(bodies(eqn)))
         tokens = self.tokens(lines=[line] if line else [], kernels=owners)
         return (f'<div class="e m" data-own="e{number}" data-t="{tokens}">'
                 f'<span class="no">{number}</span>{equation_html(eqn, self.names)} {chips}'
                 f"{inner}</div>")
+
+    def body(self, label: str, jaxpr: Jaxpr, path: tuple[int, ...]) -> str:
+        """The body of an equation, whose equations are linked, too."""
+        count, names = count_equations(jaxpr), self.program_names.of(jaxpr)
+        heads = " ".join(f'{escape(names(v))}:<span class="t">{escape(str(v.aval))}</span>'
+                         for v in jaxpr.invars)
+        rows = "".join(self.inner_equation((*path, k)) for k in range(len(jaxpr.eqns)))
+        outs = ", ".join(escape(names(a)) for a in jaxpr.outvars)
+        state = " open" if count <= OPEN_BODY else ""
+        return (f'<details class="group"{state}><summary>{escape(label)}: {count} equation'
+                f'{"s" * (count != 1)}</summary><div class="e dim">in: {heads}</div>{rows}'
+                f'<div class="e dim">out: {outs}</div></details>')
+
+    def inner_equation(self, path: tuple[int, ...]) -> str:
+        """An equation of a body."""
+        eqn, names = self.program_names.equation(path)
+        own = ".".join(map(str, path))
+        inner = "".join(self.body(label, body, (*path, n)) for n, (label, body) in
+                        enumerate(bodies(eqn)))
+        tokens = self.tokens(lines=[line_of(eqn.source)])
+        return (f'<div class="e m" data-own="e{own}" data-t="{tokens}">'
+                f'<span class="no">{path[-1]}</span>{equation_html(eqn, names)}{inner}</div>')
 
     def chip(self, k: int) -> str:
         return (f'<a class="chip" href="#" data-open="k{k}">'
@@ -301,9 +412,9 @@ class _Page:
                 "after": [ids.setdefault(text, len(ids)) for text in step.after],
                 "parts": [[p.kind, p.before.start, p.before.stop, p.after.start, p.after.stop]
                           for p in step.parts],
-                "rewrites": [{"law": f"{w.rewrite.table}: {w.rewrite.law}",
-                              "line": w.rewrite.line.place if w.rewrite.line else "",
-                              "before": w.rewrite.before, "after": w.rewrite.after,
+                "of": "schedule" if step.is_of_schedule else "passes",
+                "rewrites": [{"law": w.law, "line": w.line.place if w.line else "",
+                              "before": w.text, "after": w.became,
                               "from": w.before, "to": w.after} for w in step.rewrites]})
         if not passes:
             return ""
@@ -312,10 +423,17 @@ class _Page:
         return f"<div data-stepping><ol>{titles}</ol></div>{data}"
 
 
-def _body(label: str, body: Jaxpr) -> str:
-    count = count_equations(body)
-    return (f"<details class='group'><summary>{escape(label)}: {count} equation"
-            f"{'s' * (count != 1)}</summary>{program_html(body, Names())}</details>")
+def _identity(value: CodeValue) -> object:
+    """What is the same for a value and its elements; None where the program does not know it."""
+    if value.equation is None and value.argument is None:
+        return None
+    return value.equation, value.inside, value.argument
+
+
+def _paths(by_line: Sequence[tuple[CodeValue, ...]]) -> list[tuple[int, ...]]:
+    """The equations of bodies that lines are for, in order."""
+    return sorted({path for values in by_line for v in values
+                   if (path := path_of(v)) is not None and v.inside})
 
 
 def _values(values: Sequence[Value]) -> str:
@@ -331,7 +449,7 @@ def _place(line: Line) -> str:
 
 def _facts(k: KernelReport) -> str:
     facts = [bytes_text(k.moved)] if k.moved != 0 else []
-    facts += [count_text(k.flops, "FLOP")] if k.flops != 0 else []
+    facts += [flops_text(k)] if k.flops != 0 else []
     return escape(", ".join(facts))
 
 

@@ -22,8 +22,8 @@ from functrans.lowering.report import (
     count_text,
 )
 
-__all__ = ["SHOWN_LINES", "collective_lines", "count_equations", "grouped", "kernel_facts",
-           "memory_lines", "ranges", "summary", "text_of"]
+__all__ = ["SHOWN_LINES", "collective_lines", "count_equations", "flops_text", "grouped",
+           "kernel_facts", "memory_lines", "ranges", "summary", "text_of"]
 
 SHOWN_LINES: Final = 3
 """So many places of a law or a kernel are named, then how many there are besides."""
@@ -224,7 +224,7 @@ def _laws(report: Report) -> list[str]:
     more = len(ordered) - SHOWN_LAWS
     found += [f"      and {more} laws more: .laws"] if more > 0 else []
     count = len(report.passes)
-    told = f"      one by one: .stepping, {count} pass{'es' * (count != 1)}"
+    told = f"      one by one: .stepping, {count} pass{'es' * (count != 1)}, then the schedule"
     return [*found, told] if found else []
 
 
@@ -264,7 +264,7 @@ def kernel_facts(kernel: KernelReport) -> str:
     if kernel.moved != 0:
         facts.append(f"{bytes_text(kernel.moved)} moved")
     if kernel.flops != 0:
-        facts.append(count_text(kernel.flops, "FLOP"))
+        facts.append(flops_text(kernel))
     if kernel.source:
         count = kernel.source.count("\n") + 1
         facts.append(f"{count} lines of {kernel.language}: .source({_key(kernel)!r})")
@@ -272,6 +272,12 @@ def kernel_facts(kernel: KernelReport) -> str:
         count = kernel.ptx.count("\n") + 1
         facts.append(f"{count} lines of PTX: .machine_code({_key(kernel)!r})")
     return ", ".join(facts)
+
+
+def flops_text(kernel: KernelReport) -> str:
+    """The arithmetic of a kernel, and of what that is where it is not that of a run."""
+    per = f" per {kernel.flops_per}" if kernel.flops_per else ""
+    return f"{count_text(kernel.flops, 'FLOP')}{per}"
 
 
 def _key(kernel: KernelReport) -> str:

@@ -16,6 +16,13 @@
       for (const word of own) for (const other of by.get(word) || []) found.add(other);
       for (const word of to)
         for (const other of by.get(word) || []) if (meets(words(other, "own"), to)) found.add(other);
+      // instructions of the lines that are lit; of an instruction what its line is for, too
+      const far = el.closest(".asm") ? "t" : "own";
+      for (const line of [...found])
+        if (line !== el && /^k\d+c/.test(line.dataset.own || ""))
+          for (const word of words(line, far))
+            for (const other of by.get(word) || [])
+              if (far === "own" || words(other, "own").includes(word)) found.add(other);
       return found;
     };
     let lit = new Set(), pinned = new Set();
@@ -42,7 +49,17 @@
         return;
       }
       const el = at(event);
-      if (el) pinned = show(pinned.has(el) ? new Set() : related(el), pinned, "pin");
+      if (!el) return;
+      pinned = show(pinned.has(el) ? new Set() : related(el), pinned, "pin");
+      // the other columns of the step show what belongs to it
+      const own = el.closest(".code > div");
+      for (const column of own ? own.parentElement.children : []) {
+        const first = column !== own && column.querySelector(".src .pin, .e .e.pin, .e.pin, .lp.pin");
+        if (!first || !first.offsetParent) continue;
+        const [box, seen] = [first.getBoundingClientRect(), column.getBoundingClientRect()];
+        if (box.top < seen.top || box.bottom > seen.bottom)
+          column.scrollTop += box.top - seen.top - seen.height / 3;
+      }
     });
   }
 
@@ -111,13 +128,16 @@
     }
     function draw() {
       const pass = passes[at];
+      const ofSchedule = pass.of === "schedule";
+      const what = ofSchedule ? "decisions" : "rewrites";
       const nav = make("div", "", "steps");
       nav.append(
-        button("previous pass", "previous pass", () => go(at - 1, -1)),
+        button("previous step", "previous step", () => go(at - 1, -1)),
         button("◀ back", "one rewrite back", back),
         button("forward ▶", "one rewrite forward", forward),
-        button("next pass", "next pass", () => go(at + 1, -1)));
+        button("next step", "next step", () => go(at + 1, -1)));
       passes.forEach((p, k) => {
+        if (k && p.of !== passes[k - 1].of) nav.append(make("span", "then the schedule", "dim"));
         const el = button(`${k + 1}`, p.title, () => go(k, -1));
         el.title = p.title;
         if (k === at) el.setAttribute("aria-current", "step");
@@ -131,10 +151,10 @@
       if (now) told.append(
         make("span", `${rewrite + 1} of ${pass.rewrites.length}  `, "dim"),
         make("span", now.law, "p"), make("span", now.line ? `  ${now.line}` : "", "dim"),
-        make("div", `${now.before}  →  ${now.after || "gone"}`));
+        make("div", now.after ? `${now.before}  →  ${now.after}` : now.before));
       else told.append(make("span", pass.rewrites.length
-        ? `${pass.rewrites.length} rewrites: forward steps through them (also the arrow keys)`
-        : "the pass notes no single rewrites: its result is shown", "dim"));
+        ? `${pass.rewrites.length} ${what}: forward steps through them (also the arrow keys)`
+        : "it notes no single rewrites: its result is shown", "dim"));
       const side = make("div", "", "side");
       side.append(make("b", "before"), make("b", "after"));
       pass.parts.forEach(([kind, a, b, c, d], k) => {
@@ -145,7 +165,7 @@
             cell(pass.before[a + i], "", "b", a + i), cell(pass.after[c + i], "", "a", c + i));
           rows.slice(0, 2).forEach(add);
           const skip = make("div", "", "skip");
-          skip.append(button(`⋯ ${b - a - 4} equations as they were`, "show them",
+          skip.append(button(`⋯ ${b - a - 4} ${ofSchedule ? "lines" : "equations"} as they were`, "show them",
                              () => { whole.add(k); draw(); }));
           side.append(skip);
           rows.slice(-2).forEach(add);
