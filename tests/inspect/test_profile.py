@@ -1,6 +1,7 @@
 """Times of steps: all are there, add up, and are written as tables, pages and traces."""
 
 import json
+import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 import functrans as ft
 from functrans.core.errors import ArgumentError, BackendError, ConcretizationError
 from functrans.inspect.profile import Profile, Timed
+from functrans.inspect.profile.roofline import roofline
 from functrans.lowering.c.timed import TimedProgram
 from functrans.lowering.report import KernelReport
 from tests.inspect.programs import loss
@@ -52,6 +54,26 @@ def test_page_has_a_roofline(profiled):
     circles = [e for e in picture.iter() if e.tag.endswith("circle")]
     assert len(circles) == 2
     assert "<svg" in profiled._repr_html_() and "<table" in profiled._repr_html_()
+
+
+def test_names_of_a_roofline_are_not_over_the_name_of_the_roof():
+    bandwidth, flops = 89e9, 335e9
+    points = [("step 0", 36.6, 2.13e11, 1.6e-4), ("step with a name 1", 2.74, 1.13e11, 1.3e-5),
+              ("step 2", 4.55, 1.1e11, 1.2e-5), ("step 3", 0.25, 2.77e10, 2e-6)]
+    picture = ET.fromstring(roofline(points, bandwidth, flops))
+    texts = {e.text: (float(e.get("x")), float(e.get("y"))) for e in picture.iter()
+             if e.tag.endswith("text")}
+    told = "89 GB/s: a copy"
+    (turn,) = [e.get("transform") for e in picture.iter() if e.tag.endswith("}g")
+               and e[0].text == told]
+    slope = math.radians(float(turn.partition("(")[2].split()[0]))
+    x, y = texts[told]
+    letters = [(x + 6 * k * math.cos(slope), y - 4 + 6 * k * math.sin(slope))
+               for k in range(-len(told) // 2 + 1, len(told) // 2)]
+    named = [(a, a + 6.6 * len(text), b - 9, b + 1) for text, (a, b) in texts.items()
+             if text.startswith("step ")]
+    assert named and not any(left < a < right and top < b < bottom
+                             for left, right, top, bottom in named for a, b in letters)
 
 
 def test_trace(profiled, tmp_path):

@@ -160,6 +160,19 @@ def test_a_profile_is_itself(profiled):
     assert len(compared.rows) == len(profiled.rows) and "1.00 times as fast" in compared.head
 
 
+def test_the_same_work_at_other_lines_is_compared(profiled, tmp_path):
+    def elsewhere(w, x):
+        h = jnp.tanh(x @ w)
+        return (h * h).sum(axis=0)
+
+    compared = ft.profile.compare(profiled, ft.profile(elsewhere, W, X))
+    assert all(r.before is not None and r.after is not None for r in compared.rows)
+    compared.save(tmp_path / "compared.html")
+    assert not Page((tmp_path / "compared.html").read_text()).external
+    with pytest.raises(ArgumentError, match="no name for that"):
+        compared.save(tmp_path / "compared.txt")
+
+
 def test_only_profiles_are_compared(profiled):
     with pytest.raises(ArgumentError, match="compare takes what"):
         ft.profile.compare(profiled, loss)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from functrans.core.errors import ArgumentError, shown
+from functrans.core.errors import ArgumentError, public, shown
+from functrans.inspect.pages import save_page
 from functrans.inspect.profile.page import comparison_page
 from functrans.inspect.profile.profiles import BETWEEN, Profile, Row, seconds_text
 from functrans.lowering.report import Line
@@ -65,12 +67,23 @@ class ProfileComparison:
     def _repr_html_(self) -> str:
         return comparison_page(self)
 
+    @public
+    def save(self, path: str | Path) -> None:
+        """Write the page to an HTML file, which needs no network and no other file.
+
+        Raises ArgumentError for a name that does not end with `.html`.
+        """
+        save_page(path, self.head, comparison_page(self))
+
 
 def _matched(first: Sequence[Row], second: Sequence[Row]) -> list[Compared]:
-    """Rows of the same work: of equal sources and lines, else of one kind and line, in order."""
+    """Rows of the same work: of equal sources and lines, else of one kind and line, in order.
+
+    What is left, of functions at different lines, is matched by its kind and how much it does.
+    """
     left, right = list(first), list(second)
     found = []
-    for key in (_by_source, _by_line):
+    for key in (_by_source, _by_line, _by_work):
         places: dict[Hashable, list[Row]] = {}
         for row in right:
             if (k := key(row)) is not None:
@@ -98,6 +111,13 @@ def _by_line(row: Row) -> Hashable:
     if row.step is None or row.line is None:
         return None
     return row.step.kernel.kind, row.line.text, row.step.kernel.place
+
+
+def _by_work(row: Row) -> Hashable:
+    if row.step is None:
+        return None
+    k = row.step.kernel
+    return k.kind, k.about, k.place, k.flops, k.moved
 
 
 def compare(first: object, second: object) -> ProfileComparison:

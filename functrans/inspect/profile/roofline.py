@@ -43,11 +43,16 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
     # above the roof, where no kernel is
     told = f"{_short(flops)}FLOP/s: a product of matrices"
     parts.append(_text(across(high) - 4, up(flops) - 7, told, "end", ORANGE))
-    flat = (across(high) - 6.6 * len(told), across(high), up(flops) - 16, up(flops) + 2)
+    taken = [(across(high) - 6.6 * len(told), across(high), up(flops) - 16, up(flops) + 2)]
     slope = math.degrees(math.atan2(up(flops) - up(low * bandwidth), across(ridge) - across(low)))
     x, y = (across(low) + across(ridge)) / 2, (up(low * bandwidth) + up(flops)) / 2
+    told = f"{_short(bandwidth)}B/s: a copy"
     parts.append(f"<g transform='rotate({slope:.1f} {x:.1f} {y:.1f})'>"
-                 f"{_text(x, y - 7, f'{_short(bandwidth)}B/s: a copy', 'middle', ORANGE)}</g>")
+                 f"{_text(x, y - 7, told, 'middle', ORANGE)}</g>")
+    for k in range(-len(told) // 2, len(told) // 2 + 1):  # its letters go up along the roof
+        at = (x + 6.6 * k * math.cos(math.radians(slope)),
+              y + 6.6 * k * math.sin(math.radians(slope)))
+        taken.append((at[0] - 9, at[0] + 5, at[1] - 17, at[1] + 2))
     longest = max((s for *_, s in points), default=1.0)
     placed = []
     for name, x, y, seconds in sorted(points, key=lambda p: -p[3]):
@@ -56,7 +61,7 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
         parts.append(f"<circle cx='{across(x):.1f}' cy='{up(y):.1f}' r='{r:.1f}' fill='{BLUE}' "
                      f"fill-opacity='0.55'><title>{escape(told)}</title></circle>")
         placed.append((name, across(x), up(y), r))
-    parts += _names(placed, flat)
+    parts += _names(placed, taken)
     parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 8, "FLOP for each byte moved", "middle"))
     parts.append(f"<g transform='rotate(-90 14 {HEIGHT / 2:.0f})'>"
                  f"{_text(14, HEIGHT / 2, 'FLOP in a second', 'middle')}</g>")
@@ -69,12 +74,12 @@ Area = tuple[float, float, float, float]
 """Left, right, top and bottom."""
 
 
-def _names(points: Sequence[tuple[str, float, float, float]], roof: Area) -> list[str]:
+def _names(points: Sequence[tuple[str, float, float, float]], roof: Sequence[Area]) -> list[str]:
     """The names of points (name, x, y, radius), the first ones first, where there is room.
 
     A name is right or left of its point, below or above it, and on nothing else.
     """
-    taken = [roof, *((x - r, x + r, y - r, y + r) for _, x, y, r in points)]
+    taken = [*roof, *((x - r, x + r, y - r, y + r) for _, x, y, r in points)]
     found = []
     for name, x, y, r in points:
         width = 6.6 * len(name)
