@@ -98,18 +98,21 @@ class Summary:
         return str(self)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(t)}</th>" for t in TITLES[1:])
-        return (f'<div class="ft-summary"><style>{STYLE}</style><div class="r">'
-                f"<b>tree</b><table><tr>{head}</tr></table></div>{_html(self._root, True)}</div>")
+        head = "".join(f'<b role="columnheader">{escape(t)}</b>' for t in TITLES[1:])
+        return (f'<div class="ft-summary" role="table"><style>{STYLE}</style>'
+                f'<div class="r" role="row"><span role="columnheader"></span>{head}</div>'
+                f"{_html(self._root, True)}</div>")
 
 
 STYLE: Final = """\
 .ft-summary{font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;overflow-x:auto}
 .ft-summary details{margin-left:14px}.ft-summary summary{cursor:pointer;margin-left:-14px}
-.ft-summary .r{display:flex;flex-wrap:wrap;gap:4px 16px;margin-left:14px}
-.ft-summary .r>b{flex:1 1 12em;font-weight:500}
-.ft-summary td,.ft-summary th{width:8em;text-align:left;padding:0 6px 0 0;border:0;background:none}
+.ft-summary .r{display:grid;gap:0 8px;margin-left:14px;min-width:38em;
+grid-template-columns:minmax(4em,1fr) 8em 5.5em 5em 5em 5em 3em}
+.ft-summary .r>*{overflow-wrap:anywhere;text-align:right}
+.ft-summary .r>:nth-child(-n+3){text-align:left}
 .ft-summary .nan{color:#c2560c;font-weight:700}
+@media (prefers-color-scheme:dark){.ft-summary .nan{color:#f0945a}}
 """
 
 
@@ -118,9 +121,10 @@ def _html(node: _SummaryNode, is_open: bool) -> str:
         cells = _cells(node.leaf)
         marks = [' class="nan"' if node.leaf.nans and c == len(cells) - 1 else ""
                  for c in range(len(cells))]
-        inner = "".join(f"<td{mark}>{escape(text)}</td>"
+        inner = "".join(f'<span role="cell"{mark}>{escape(text)}</span>'
                         for text, mark in zip(cells, marks, strict=True))
-        return f'<div class="r"><b>{escape(node.name)}</b><table><tr>{inner}</tr></table></div>'
+        return (f'<div class="r" role="row"><span role="rowheader">{escape(node.name)}</span>'
+                f"{inner}</div>")
     inner = "".join(_html(below, len(node.below) <= 12) for below in node.below.values())
     state = " open" if is_open else ""
     return (f"<details{state}><summary>{escape(node.name)} "

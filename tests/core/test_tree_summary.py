@@ -42,6 +42,10 @@ def test_the_page_folds():
     page = Page(ft.tree.summary(TREE)._repr_html_())
     text = " ".join(page.text)
     assert ".layers" in text and "[2,3]" in text and not page.external
+    html = ft.tree.summary(TREE)._repr_html_()  # each row has the columns of the head
+    rows = html.split('class="r" role="row"')[1:]
+    assert len(rows) == 1 + len(ft.tree.summary(TREE).leaves)
+    assert {row.split("<details")[0].count("role=") for row in rows} == {7}
 
 
 def test_types_and_tracers_have_no_values():
