@@ -13,8 +13,6 @@
 
 namespace functrans {
 
-// Of packed a, and of packed b, at a time: half of a shared cache of 32 MiB.
-constexpr i64 kPackedBytes = 16 << 20;
 constexpr i64 kPackedPiece = 64 << 10;  // bytes that one task packs
 constexpr i64 kApart = 16;  // sums between rows of a tile, which are in other sets of a cache so
 // Elements of c up to which a long sum is split, and the depth of a piece: the gradient of a 3x3

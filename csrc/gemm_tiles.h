@@ -11,10 +11,10 @@
 // An element of a packed panel is 64 bytes along k: 32 bfloat16 or 64 int8. A panel of a is element
 // after element the 64 bytes of each of its rows; one of b has rows of 32 groups instead.
 
-// 512 bytes of a row are 16 KiB of a panel: one of a, one of b and their sums stay in a first-level
-// cache of 48 KiB. On 16 cores of a Xeon whose tasks read what others had packed, a block took 2.1
-// to 2.6 times as long as on one core alone, and packing for all took a quarter of the time.
-constexpr Blocking kTileBlocks = {512, 512, 2048, 2, 4};
+// Of a task, rows of a and packed columns of b take an eighth of the second cache (of 2 MiB) each.
+// benchmarks/gemm_blocks.py on 16 cores of a Xeon, GFLOP/s at 1024^3 and 4096 x 64 x 4096: 5500 and
+// 5400; blocks of 512 bytes and 512 rows and columns, with a packed as well, had 4000 and 3300.
+constexpr Blocking kTileBlocks = {2048, 128, 512, 4, 4, 1, 4, 2 << 20, false};
 constexpr int kPanelsOfB = 4;  // that are packed together
 constexpr int kTileRow = 64, kTileSide = 16, kPanel = 2 * kTileSide;
 
@@ -38,11 +38,16 @@ inline TileShapes shapes_for(int rows) {
   return shapes;
 }
 
+// Where the tiles of an operand of a begin: rows `row` bytes apart, elements along k `step`.
+struct TileRows {
+  const char* start;
+  i64 row, step;
+};
+
 // c[rows, columns] (+)= a * b with one or two tiles of rows, and of columns.
 template <typename Tiles, bool Lower, bool Right>
-inline __attribute__((always_inline)) void tile_product(i64 rows, i64 k, const char* a,
-                                                        const char* b, char* c, i64 c_bytes,
-                                                        bool accumulate) {
+inline __attribute__((always_inline)) void tile_product(i64 k, TileRows rows, const char* b,
+                                                        char* c, i64 c_bytes, bool accumulate) {
   char* below = c + kTileSide * c_bytes;
   if (accumulate) {
     Tiles::template load<0>(c, c_bytes);
@@ -55,17 +60,17 @@ inline __attribute__((always_inline)) void tile_product(i64 rows, i64 k, const c
     if constexpr (Lower) Tiles::template zero<2>();
     if constexpr (Lower && Right) Tiles::template zero<3>();
   }
-  const i64 step = rows * kTileRow;
-  for (i64 p = 0; p < k; ++p, a += step, b += kTileSide * 2 * kTileRow) {
+  const char* a = rows.start;
+  for (i64 p = 0; p < k; ++p, a += rows.step, b += kTileSide * 2 * kTileRow) {
     Tiles::template stream<6>(b, 2 * kTileRow);
-    Tiles::template load<4>(a, kTileRow);
+    Tiles::template load<4>(a, rows.row);
     Tiles::template multiply<0, 4, 6>();
     if constexpr (Right) {
       Tiles::template stream<7>(b + kTileRow, 2 * kTileRow);
       Tiles::template multiply<1, 4, 7>();
     }
     if constexpr (Lower) {
-      Tiles::template load<5>(a + kTileSide * kTileRow, kTileRow);
+      Tiles::template load<5>(a + kTileSide * rows.row, rows.row);
       Tiles::template multiply<2, 5, 6>();
     }
     if constexpr (Lower && Right) Tiles::template multiply<3, 5, 7>();
@@ -78,7 +83,7 @@ inline __attribute__((always_inline)) void tile_product(i64 rows, i64 k, const c
 
 // c[rows, columns] of one panel of a and one of b.
 template <typename Tiles>
-inline void panel_product(i64 rows, i64 columns, i64 k, const char* a, const char* b,
+inline void panel_product(i64 rows, i64 columns, i64 k, TileRows a, const char* b,
                           typename Tiles::Sum* c, i64 c_row, bool accumulate) {
   using Sum = typename Tiles::Sum;
   if (columns != kPanel && columns != kTileSide) {  // whole tiles of memory of our own
@@ -100,35 +105,59 @@ inline void panel_product(i64 rows, i64 columns, i64 k, const char* a, const cha
   char* to = reinterpret_cast<char*>(c);
   const i64 c_bytes = c_row * static_cast<i64>(sizeof(Sum));
   if (rows > kTileSide && columns == kPanel) {
-    tile_product<Tiles, true, true>(rows, k, a, b, to, c_bytes, accumulate);
+    tile_product<Tiles, true, true>(k, a, b, to, c_bytes, accumulate);
   } else if (rows > kTileSide) {
-    tile_product<Tiles, true, false>(rows, k, a, b, to, c_bytes, accumulate);
+    tile_product<Tiles, true, false>(k, a, b, to, c_bytes, accumulate);
   } else if (columns == kPanel) {
-    tile_product<Tiles, false, true>(rows, k, a, b, to, c_bytes, accumulate);
+    tile_product<Tiles, false, true>(k, a, b, to, c_bytes, accumulate);
   } else {
-    tile_product<Tiles, false, false>(rows, k, a, b, to, c_bytes, accumulate);
+    tile_product<Tiles, false, false>(k, a, b, to, c_bytes, accumulate);
+  }
+}
+
+// Asks for the part `part` of `parts` of what is to come into the second cache.
+inline void fetch_ahead(const Ahead& ahead, i64 part, i64 parts) {
+  const i64 lines = (ahead.bytes + kTileRow - 1) / kTileRow, all = lines * ahead.rows;
+  for (i64 i = all * part / parts, end = all * (part + 1) / parts; i < end; ++i) {
+    __builtin_prefetch(ahead.start + i / lines * ahead.stride + i % lines * kTileRow, 0, 2);
   }
 }
 
 // A panel of a stays in the first cache while those of b come from the second. The tiles are freed
 // at the end: a thread without them costs the kernel no more to switch to.
 template <typename Tiles>
-void tile_block(i64 m, i64 n, i64 k, const void* a_packed, const void* b_packed, void* c_start,
-                i64 c_row, bool accumulate) {
-  i64 shaped = 0;
+void tile_rows_block(i64 m, i64 n, i64 k, const void* a_start, i64 a_row, const void* b_packed,
+                     void* c_start, i64 c_row, bool accumulate, const Ahead& ahead) {
+  const i64 parts = (m + kPanel - 1) / kPanel * ((n + kPanel - 1) / kPanel);
+  i64 shaped = 0, part = 0;
   for (i64 i = 0; i < m; i += kPanel) {
     const i64 rows = m - i < kPanel ? m - i : kPanel;
     if (rows != shaped) Tiles::begin(shapes_for(static_cast<int>(rows)));
     shaped = rows;
-    const char* a = static_cast<const char*>(a_packed) + i * k * kTileRow;
+    const char* start = static_cast<const char*>(a_start);
+    const TileRows a = a_row == 0 ? TileRows{start + i * k * kTileRow, kTileRow, rows * kTileRow}
+                                  : TileRows{start + i * a_row, a_row, kTileRow};
+    // the next panel: below this one, or where the next block along k begins
+    const bool last = i + kPanel >= m;
+    const Ahead next{last ? start + k * kTileRow : start + (i + kPanel) * a_row, a_row, kPanel,
+                     k * kTileRow};
+    const bool fetches = a_row != 0 && (!last || ahead.rows > 0);
     for (i64 j = 0; j < n; j += kPanel) {
       const i64 columns = n - j < kPanel ? n - j : kPanel;
       const char* b = static_cast<const char*>(b_packed) + j * k * kTileRow;
       typename Tiles::Sum* c = static_cast<typename Tiles::Sum*>(c_start) + i * c_row + j;
+      if (fetches) fetch_ahead(next, j / kPanel, (n + kPanel - 1) / kPanel);
+      if (ahead.rows > 0) fetch_ahead(ahead, part++, parts);
       panel_product<Tiles>(rows, columns, k, a, b, c, c_row, accumulate);
     }
   }
   if (shaped != 0) Tiles::end();
+}
+
+template <typename Tiles>
+void tile_block(i64 m, i64 n, i64 k, const void* a_packed, const void* b_packed, void* c_start,
+                i64 c_row, bool accumulate) {
+  tile_rows_block<Tiles>(m, n, k, a_packed, 0, b_packed, c_start, c_row, accumulate, Ahead{});
 }
 
 // A panel of b, whose last element is filled up with zeros.
@@ -242,7 +271,8 @@ template <typename Tiles>
 constexpr GroupKernels tile_kernels() {
   using Number = typename Tiles::Number;
   GroupKernels made{{kPanel, kPanel, kTileRow / static_cast<int>(sizeof(Number)), kTileRow, 4,
-                     tile_block<Tiles>, nullptr, nullptr, nullptr, {}, kTileBlocks},
+                     tile_block<Tiles>, nullptr, nullptr, nullptr, {}, kTileBlocks,
+                     tile_rows_block<Tiles>},
                     pack_tiles<Number>};
   if constexpr (sizeof(Number) == 2) {
     made.kernels.finish[kF32] = finish<float, float>;

@@ -95,6 +95,21 @@ def test_random_products(dtype: Any) -> None:
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_that_are_read_where_they_are(dtype: Any) -> None:
+    rng = np.random.default_rng(13)
+    wide = np.float32 if dtype is ml_dtypes.bfloat16 else np.int32
+    outside = np.nan if dtype is ml_dtypes.bfloat16 else 77
+    for m, n, k in ((70, 33, 1344), (300, 600, 704), (1, 700, 64), (33, 17, 576), (96, 128, 192)):
+        base = np.full((m + 2, k + 256), outside, dtype)
+        start = -base.ctypes.data % 64 // base.itemsize
+        a = base[1:1 + m, start:start + k]
+        a[...] = sample(rng, dtype, m, k)
+        for b in (sample(rng, dtype, k, n), sample(rng, dtype, n, k).T):
+            check(gemm(a, b, np.empty((m, n), wide)), a, b, 1.0, None)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_long_sums_and_many_tasks(dtype: Any) -> None:
     rng = np.random.default_rng(12)
     for m, n, k in ((70, 33, 1300), (300, 600, 700), (1, 700, 90), (700, 1, 90), (40, 50, 5000),
