@@ -87,6 +87,7 @@ bool run_one(const Product& p, bool serial) {
     }
   }
   const i64 pieces = pieces_of_sum(p);
+  if (pieces == 1 && reads_in_place(p) && suits_turned(p)) return run_turned(p, serial);
   return pieces > 1 ? run_split(p, pieces, serial) : run_packed(p, serial);
 }
 

@@ -111,10 +111,12 @@ bool run_packed(const Product& p, bool serial);
 bool run_in_place(const Product& p, bool serial);
 bool run_small(const Product& p);   // extents of at most kSmall, any strides and types
 bool run_vector(const Product& p, bool serial);
+bool run_turned(const Product& p, bool serial);  // in place but for b, whose rows are made first
 
-// Whether run_in_place, run_vector can take it, and is the faster choice.
+// Whether run_in_place, run_vector, run_turned can take it, and is the faster choice.
 bool suits_in_place(const Product& p);
 i64 tasks_in_place(const Product& p);  // how many run_in_place has to share
 bool suits_vector(const Product& p);
+bool suits_turned(const Product& p);
 
 }  // namespace functrans

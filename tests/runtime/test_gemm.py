@@ -219,3 +219,22 @@ def test_results_do_not_depend_on_threads(shape: tuple[int, int, int]) -> None:
         _runtime.set_num_threads(None)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_many_rows_with_few_columns_of_a_transposed_operand(dtype: Any) -> None:
+    rng = np.random.default_rng(21)
+    for m, n, k in ((64, 2, 4), (501, 3, 3), (500, 17, 300), (130, 32, 32), (70, 64, 9)):
+        a, b = laid_out(rng, sample(rng, dtype, m, k)), sample(rng, dtype, n, k).T
+        before = sample(rng, dtype, m, n)
+        check(gemm(a, b, before.copy(), alpha=3.0, accumulate=True), a, b, 3.0, before)
+        check(gemm(a, b, np.empty((m, n), dtype)), a, b, 1.0, None)
+
+
+def test_every_float16_keeps_its_value() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    one = np.ones((1, 1), np.float16)
+    wide = gemm(halves[:, None], one, np.empty((1 << 16, 1), np.float32))[:, 0]
+    np.testing.assert_array_equal(wide, halves.astype(np.float32))
+    np.testing.assert_array_equal(
+        gemm(halves[:, None], one, np.empty((1 << 16, 1), np.float16))[:, 0], halves)
