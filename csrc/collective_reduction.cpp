@@ -8,20 +8,11 @@
 namespace functrans {
 namespace {
 
+#include "half.h"
+
 using i64 = std::int64_t;
 
-// Floats of 16 bits as float32 and back.
-float from_half(std::uint16_t bits) {
-  _Float16 x;
-  std::memcpy(&x, &bits, sizeof x);
-  return static_cast<float>(x);
-}
-std::uint16_t to_half(float value) {
-  const auto x = static_cast<_Float16>(value);
-  std::uint16_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
+// bfloat16 as float32 and back.
 float from_bfloat(std::uint16_t bits) {
   const std::uint32_t wide = std::uint32_t{bits} << 16;
   float x;
@@ -45,8 +36,8 @@ struct Plain {
 struct Half {
   using Stored = std::uint16_t;
   using Computed = float;
-  static float load(Stored x) { return from_half(x); }
-  static Stored store(float x) { return to_half(x); }
+  static float load(Stored x) { return float_of_half(x); }
+  static Stored store(float x) { return half_of_float(x); }
 };
 struct Bfloat {
   using Stored = std::uint16_t;

@@ -1,5 +1,7 @@
 // Packing of operands into panels, compiled once per instruction set like gemm_micro.h.
 
+#include "half.h"
+
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
@@ -31,15 +33,7 @@ inline T widened(T x) {
   return x;
 }
 inline float widened(Bf16 x) { return as_float(static_cast<u32>(x.bits) << 16); }
-// Shifted into place and scaled by 2**112; infinity and NaN get the wider exponent.
-inline float widened(F16 x) {
-  const u32 magnitude = (x.bits & 0x7fffu) << 13;
-  const float scaled = as_float(magnitude) * 0x1p112f;
-  u32 bits;
-  __builtin_memcpy(&bits, &scaled, 4);
-  bits = (x.bits & 0x7c00u) == 0x7c00u ? (magnitude | 0x7f800000u) : bits;
-  return as_float(bits | (x.bits & 0x8000u) << 16);
-}
+inline float widened(F16 x) { return float_of_half(x.bits); }
 
 template <int... I>
 struct Indices {};
@@ -206,22 +200,7 @@ struct Narrow<Bf16, Sum> {
 };
 template <typename Sum>
 struct Narrow<F16, Sum> {
-  static inline F16 of(float x) {
-    u32 bits;
-    __builtin_memcpy(&bits, &x, 4);
-    const u32 sign = (bits >> 16) & 0x8000u;
-    const u32 magnitude = bits & 0x7fffffffu;
-    // below 2**-14 the addition of 1/2 leaves the rounded denormal in the low bits
-    const float shifted = as_float(magnitude) + 0.5f;
-    u32 small;
-    __builtin_memcpy(&small, &shifted, 4);
-    small -= 0x3f000000u;
-    u32 normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
-    normal = normal > 0x7c00u ? 0x7c00u : normal;
-    u32 half = magnitude < 0x38800000u ? small : normal;
-    half = magnitude > 0x7f800000u ? 0x7e00u : half;
-    return {static_cast<u16>(half | sign)};
-  }
+  static inline F16 of(float x) { return {half_of_float(x)}; }
 };
 
 template <typename Sum, typename Out>
