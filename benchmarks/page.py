@@ -137,6 +137,15 @@ def optional(seconds: float | None) -> str:
     return "" if seconds is None else duration(seconds)
 
 
+def cpu_rows(results: Mapping[str, Any]) -> Iterator[str]:
+    libraries = (SUBJECT, "jax", "torch", "numpy")
+    yield from header("program", *map(name_of, libraries))
+    for row in results["rows"]:
+        yield cells(row["title"], *(
+            f"{duration(row['fastest'][x])}, {row['errors'][x]:.1e}" if x in row["fastest"] else ""
+            for x in libraries))
+
+
 def memory(results: Mapping[str, Any]) -> Iterator[str]:
     """Bytes of temporaries with seconds of a call, by what was done to save them."""
     names = sorted({name for row in results["rows"] for name in row["libraries"]})
@@ -248,6 +257,8 @@ SECTIONS = (
             programs),
     Section("overheads-amd-epyc", "Small calls, tracing, import",
             "`benchmarks/overheads.py`.", timed),
+    Section("cpu-rows-amd-epyc", "Lanes of a loop, and sums",
+            "`benchmarks/cpu_rows.py`: the fastest call, and how far it is off.", cpu_rows),
     Section("dynamic-amd-epyc", "Sizes that change, CPU", "`benchmarks/dynamic.py`.", timed),
     Section("dynamic-h100", "Sizes that change, one H100", "`benchmarks/dynamic.py --gpu`.", timed),
     Section("memory-amd-epyc", "What a gradient keeps",
