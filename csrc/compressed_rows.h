@@ -26,9 +26,9 @@ struct Rows {
     return static_cast<std::uint64_t>(column) < static_cast<std::uint64_t>(columns);
   }
   bool in_order() const {
-    bool increasing = indptr[0] >= 0;
-    for (i64 i = 0; i < rows; ++i) increasing &= indptr[i] <= indptr[i + 1];
-    return increasing;
+    I falls = indptr[0] < 0;  // as wide as pointers, so that they are compared as vectors
+    for (i64 i = 0; i < rows; ++i) falls |= static_cast<I>(indptr[i] > indptr[i + 1]);
+    return falls == 0;
   }
 };
 

@@ -18,7 +18,7 @@ constexpr i64 kChecked = 1 << 12;  // elements whose indices are in cache when t
 // What there is for each instruction set.
 template <typename T, typename I>
 struct RowKernels {
-  bool (*is_inside)(const Rows<T, I>& a, i64 first, i64 last);
+  void (*multiply_vector)(const Rows<T, I>& a, i64 first, i64 last, const T* x, T* out);
   void (*multiply_rows)(const Rows<T, I>& a, i64 first, i64 last, i64 n, const T* x, T* out);
   void (*add_transposed)(const Rows<T, I>& a, i64 first, i64 last, i64 n, i64 from, i64 to,
                          const T* x, T* out);
@@ -59,38 +59,13 @@ const RowKernels<T, I>& kernels() {
 }
 #endif
 
-// Not vectorised: gathers of a few elements take longer than as many loads.
-#pragma GCC push_options
-#pragma GCC optimize("no-tree-vectorize", "no-tree-slp-vectorize")
-template <bool kInside, typename T, typename I>
-void multiply_vector(const Rows<T, I>& a, i64 first, i64 last, const T* x, T* out) {
-  i64 e = a.start(first);
-  for (i64 i = first; i < last; ++i) {
-    const i64 end = a.start(i + 1);
-    T even = 0, odd = 0;
-    for (; e + 2 <= end; e += 2) {
-      const i64 c = a.indices[e], d = a.indices[e + 1];
-      if (kInside || a.has(c)) even += a.data[e] * x[c];
-      if (kInside || a.has(d)) odd += a.data[e + 1] * x[d];
-    }
-    if (e < end) {
-      const i64 c = a.indices[e++];
-      if (kInside || a.has(c)) even += a.data[e - 1] * x[c];
-    }
-    out[i] = even + odd;
-  }
-}
-#pragma GCC pop_options
-
 template <typename T, typename I>
 void multiply(const Rows<T, I>& a, i64 n, const T* x, T* out) {
   if (n == 1) {
     const i64 step = std::max<i64>(1, kChecked / (a.nse / std::max<i64>(1, a.rows) + 1));
     over_rows(a, 1, [&](i64 first, i64 last) {
       for (i64 row = first; row < last; row += step) {
-        const i64 end = std::min(last, row + step);
-        if (kernels<T, I>().is_inside(a, row, end)) multiply_vector<true>(a, row, end, x, out);
-        else multiply_vector<false>(a, row, end, x, out);
+        kernels<T, I>().multiply_vector(a, row, std::min(last, row + step), x, out);
       }
     });
     return;
