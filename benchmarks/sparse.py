@@ -7,7 +7,8 @@ rounds in which the libraries take turns. SciPy runs in this process, and JAX wh
 (BCSR under jit, in float64). The last columns are functrans's time over theirs: 0.8 of SciPy's is
 the reach. The gradient in the stored values is beside two gathers and a product of NumPy, as SciPy
 has none. A sum of two sparse matrices is that of sorted rows without duplicates, as SciPy's; the
-row `stored` keeps both as they are, which is what `+` does. Results go to benchmarks/results/
+row `stored` keeps both as they are, which is what `+` does, and `duplicates` adds up what that has,
+outside of jit, as `sum_duplicates` of SciPy's coordinates. Results go to benchmarks/results/
 unless the run is quick or of some rows. On a machine that is busy, `--busy` gives all libraries one
 thread and takes the time of the processor.
 
@@ -82,6 +83,9 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
         nse=both, remove_zeros=False))
     stored = ft.jit(lambda m, o: m.to_bcoo() + o.to_bcoo())
     arrays = [jnp.asarray(v) for v in (x, wide, ct)]
+    twice = m.to_bcoo() + o.to_bcoo()
+    theirs_twice = scipy.sparse.coo_matrix(
+        (np.asarray(twice.data), np.asarray(twice.indices).T), shape=a.shape)
 
     def o_product(m: Any, o: Any) -> Any:
         return (m @ o).block_until_ready()
@@ -100,6 +104,8 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
         "compressed from coordinates": (lambda: sparse.BCSR.from_bcoo(m.to_bcoo()),
                                         lambda: coo.tocsr()),
         "sum": (ours(summed, m, o), lambda: a + other),
+        "duplicates": (lambda: twice.sum_duplicates(remove_zeros=False).data.block_until_ready(),
+                       lambda: theirs_twice.copy().sum_duplicates()),
         "sum, stored": (ours(stored, m, o), lambda: a + other),
     }
     for name, (mine, scipys) in calls.items():

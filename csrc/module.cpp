@@ -181,6 +181,9 @@ PyMethodDef functions[] = {
     {"csr_times_csr", as_cfunction(csr_times_csr), METH_FASTCALL,
      "csr_times_csr(data, indices, indptr, data, indices, indptr, columns): the compressed rows of "
      "a product, in order, or NotImplemented."},
+    {"sum_coordinates", as_cfunction(sum_coordinates), METH_FASTCALL,
+     "sum_coordinates(data, indices, rows, columns, nse): each place once, in order, and the sums "
+     "there; as many as there are where nse is None, or NotImplemented"},
     {"rows_of_coordinates", as_cfunction(rows_of_coordinates), METH_FASTCALL,
      "rows_of_coordinates(data, indices, rows, columns, in_order): data, columns, pointers and the "
      "order in which elements stand then, None where they stay. Or NotImplemented."},

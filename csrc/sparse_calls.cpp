@@ -3,6 +3,7 @@
 #include "allocator.h"
 #include "array.h"
 #include "compressed_rows.h"
+#include "coordinate_sums.h"
 #include "sparse_products.h"
 #include "trace_state.h"
 
@@ -138,31 +139,6 @@ PyObject* product(const Operand& left, const Operand& right, i64 columns) {
   return PyTuple_Pack(3, first.get(), second.get(), third.get());
 }
 
-// The rows of elements in any order, by counting columns and then rows: the order is stable.
-// Elements out of bounds stand behind those of the last row, in no column.
-template <typename I>
-void order_of(const I* pairs, i64 nse, i64 rows, i64 columns, I* order) {
-  std::vector<I> by_column(nse);
-  std::vector<i64> starts(std::max(rows, columns) + 2);
-  const auto inside = [&](i64 e) {
-    return pairs[2 * e] >= 0 && static_cast<i64>(pairs[2 * e]) < rows && pairs[2 * e + 1] >= 0 &&
-           static_cast<i64>(pairs[2 * e + 1]) < columns;
-  };
-  const auto place = [&](auto&& key, auto&& from, i64 most, I* to) {
-    std::fill(starts.begin(), starts.begin() + most + 2, 0);
-    for (i64 e = 0; e < nse; ++e) ++starts[key(e) + 1];
-    for (i64 k = 0; k <= most; ++k) starts[k + 1] += starts[k];
-    for (i64 p = 0; p < nse; ++p) {
-      const i64 e = from(p);
-      to[starts[key(e)]++] = static_cast<I>(e);
-    }
-  };
-  place([&](i64 e) { return inside(e) ? static_cast<i64>(pairs[2 * e + 1]) : columns; },
-        [](i64 p) { return p; }, columns, by_column.data());
-  place([&](i64 e) { return inside(e) ? static_cast<i64>(pairs[2 * e]) : rows; },
-        [&](i64 p) { return static_cast<i64>(by_column[p]); }, rows, order);
-}
-
 template <typename I>
 void compress(const I* pairs, const I* order, i64 nse, i64 rows, i64 columns, I* indices,
               I* indptr) {
@@ -284,6 +260,70 @@ PyObject* rows_of_coordinates(PyObject*, PyObject* const* args, Py_ssize_t nargs
   Ref last(in_order || numbers != nullptr ? Py_NewRef(Py_None) : wrapped(order));
   if (!first || !second || !third || !last) return nullptr;
   return PyTuple_Pack(4, first.get(), second.get(), third.get(), last.get());
+}
+
+PyObject* sum_coordinates(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  i64 rows, columns, room = 0;
+  if (nargs != 5 || tracing() || !integer(args[2], rows) || !integer(args[3], columns)) {
+    return refuse();
+  }
+  ArrayObject* numbers = plain(args[0], 1, true);
+  ArrayObject* pairs = plain(args[1], 2, false);
+  if (numbers == nullptr || pairs == nullptr || size(pairs, 1) != 2) return refuse();
+  const i64 nse = size(pairs, 0);
+  const bool exact = args[4] == Py_None, wide = pairs->loop_type == NPY_INT64;
+  if (exact) room = nse;
+  else if (!integer(args[4], room)) return refuse();
+  constexpr i64 kMost = std::numeric_limits<i64>::max() / 2;
+  if (size(numbers, 0) != nse || (columns > 0 && rows > kMost / columns) ||
+      (!wide && nse > std::numeric_limits<std::int32_t>::max())) {
+    return refuse();
+  }
+  i64 count = 0;
+  const auto run = [&](auto number, auto zero) -> PyObject* {
+    using T = decltype(number);
+    using I = decltype(zero);
+    const npy_intp shape[2] = {room, 2};
+    Ref sums = fresh(numbers->loop_type, room), places = fresh(pairs->loop_type, 2, shape);
+    if (!sums || !places) return nullptr;
+    const Ref held[] = {hold_data(pairs), hold_data(numbers)};
+    bool enough = true;
+    {
+      const Working working(nse > kReleased);
+      T* of = static_cast<T*>(data(sums));
+      I* at = static_cast<I*>(data(places));
+      try {
+        count = CoordinateSums<T, I>(static_cast<const I*>(data(pairs)),
+                                     static_cast<const T*>(data(numbers)), nse, rows, columns)
+                    .add(room, at, of);
+      } catch (const std::bad_alloc&) {
+        enough = false;
+      }
+      for (i64 p = count; p < room && !exact; ++p) {  // nowhere
+        of[p] = 0;
+        at[2 * p] = static_cast<I>(rows);
+        at[2 * p + 1] = static_cast<I>(columns);
+      }
+    }
+    if (!enough) return PyErr_NoMemory();
+    if (exact && count < nse) {
+      const npy_intp smaller[2] = {count, 2};
+      Ref fewer = fresh(numbers->loop_type, count), some = fresh(pairs->loop_type, 2, smaller);
+      if (!fewer || !some) return nullptr;
+      std::memcpy(data(fewer), data(sums), static_cast<std::size_t>(count) * sizeof(T));
+      std::memcpy(data(some), data(places), static_cast<std::size_t>(count) * 2 * sizeof(I));
+      sums = std::move(fewer);
+      places = std::move(some);
+    }
+    Ref first(wrap_ndarray(reinterpret_cast<PyArrayObject*>(sums.release()),
+                           numbers->weak_type));
+    Ref second(wrapped(places));
+    return first && second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
+  };
+  if (numbers->loop_type == NPY_FLOAT) {
+    return wide ? run(float{}, i64{}) : run(float{}, std::int32_t{});
+  }
+  return wide ? run(double{}, i64{}) : run(double{}, std::int32_t{});
 }
 
 PyObject* coordinates_of_rows(PyObject*, PyObject* const* args, Py_ssize_t nargs) {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as jnp
+from functrans._runtime import sum_coordinates
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple, concrete
@@ -68,6 +69,11 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     sizes = mat.sparse_shape
     if mat.unique_indices and mat.indices_sorted and nse in (None, mat.nse):
         return mat
+    if not mat.n_batch and len(sizes) == 2:  # known: by the runtime
+        at_once = sum_coordinates(mat.data, mat.indices, *sizes,
+                                  None if nse is None else operator.index(nse))
+        if at_once is not NotImplemented:
+            return BCOO.tree_unflatten((sizes, True, True), at_once)
     mat = full_batch(mat)
 
     def group(indices: Array) -> tuple[Array, Array, Array]:

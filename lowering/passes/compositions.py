@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans.core import dtypes
+from functrans.core import config, dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.passes.rewrite import with_bodies, with_functions
@@ -49,6 +49,8 @@ from functrans.primitives.window import window_put_p
 
 __all__ = ["MOST_COVERING", "composed", "windows_over", "without_compressed_rows"]
 
+MOST_TO_A_COLUMN: Final = 64
+"""Elements of a column of compressed rows, in the mean, up to which each is added atomically."""
 MOST_COVERING: Final = 32
 """Windows over an element up to which it asks each of them; beyond, each window adds to its own."""
 
@@ -78,12 +80,19 @@ def without_compressed_rows(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _function_on_gpus(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
-    if eqn.primitive is not csr_dot_p or not _is_known_to_libraries(eqn) \
-            or eqn.params["transpose"] or not all(
-                isinstance(n, int) and n for x in eqn.invars for n in x.aval.shape) \
-            or eqn.invars[2].aval.shape[0] < 2:
+    if eqn.primitive is not csr_dot_p or not _is_known_to_libraries(eqn) or not all(
+            isinstance(n, int) and n for x in eqn.invars for n in x.aval.shape) \
+            or eqn.invars[2].aval.shape[0] < 2 \
+            or (eqn.params["transpose"] and not _adds_by_atomics(eqn)):
         return _function_of_rows(eqn)
     return partial(_of_increasing_pointers, eqn)
+
+
+def _adds_by_atomics(eqn: Equation) -> bool:
+    """Whether sums of a transposed product may be in any order, and few wait for one another."""
+    columns = eqn.params["columns"]
+    return isinstance(columns, int) and not config.current().deterministic \
+        and eqn.invars[0].aval.shape[0] <= min(MOST_TO_A_COLUMN * columns, 1 << 30)
 
 
 def _of_increasing_pointers(eqn: Equation, data: Any, indices: Any, indptr: Any,

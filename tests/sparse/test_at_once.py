@@ -162,3 +162,27 @@ def test_derivatives_of_products_of_coordinates():
     slope = ft.grad(lambda d: (mat.with_data(d) @ jnp.ones(20)).sum())(mat.data)
     inside = (np.asarray(mat.indices) < np.array([30, 20])).all(-1)
     np.testing.assert_array_equal(slope, inside)
+
+
+@pytest.mark.parametrize("kind", ["in order", "two in order", "in any order"])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "columns", "nse"), [
+    (5, 7, 0), (5, 7, 40), (1, 1, 9), (90, 80, 600), (100_000, 100_000, 50), (0, 4, 3)])
+def test_sums_of_duplicates_as_under_jit(rows, columns, nse, dtype, index, kind):
+    rng = np.random.default_rng(nse)
+    at = np.stack([rng.integers(-1, n + 1, nse) for n in (rows, columns)], 1).astype(index)
+    inside = ((at >= 0) & (at < (rows, columns))).all(1)
+    key = np.where(inside, at[:, 0].astype("int64") * columns + at[:, 1], 2**62)
+    parts = {"in order": [(0, nse)], "two in order": [(0, nse // 2), (nse // 2, nse)],
+             "in any order": []}[kind]
+    for first, last in parts:
+        order = np.argsort(key[first:last], kind="stable")
+        at[first:last] = at[first:last][order]
+    m = sparse.BCOO((rng.normal(size=nse).astype(dtype), at), shape=(rows, columns))
+    for room in (None, nse, nse // 3):
+        got = m.sum_duplicates(nse=room, remove_zeros=False)
+        expected = ft.jit(lambda m, nse=got.nse: m.sum_duplicates(nse=nse, remove_zeros=False))(m)
+        np.testing.assert_array_equal(got.indices, expected.indices)
+        np.testing.assert_allclose(got.data, expected.data, rtol=1e-5, atol=1e-5)
+        assert (got.data.dtype, got.indices.dtype) == (dtype, index)

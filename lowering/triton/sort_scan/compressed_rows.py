@@ -4,6 +4,9 @@ Each row is read a few elements at a time; so a row that has most of the element
 Pieces of the elements that are all of one row are added up before, each in a tile of its own: a row
 adds what is before its first whole piece, its pieces, and what is behind them. Nothing is atomic,
 so the same numbers give the same bits.
+
+Of the transpose, a program takes some elements, finds their rows by binary search, and adds to the
+result by atomic operations; deterministic programs add in order (`passes/compositions.py`).
 """
 
 from __future__ import annotations
@@ -26,10 +29,12 @@ from functrans.lowering.triton.kernels.kernel_source import (
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 from functrans.primitives.sparse import csr_dot_p
 
-__all__ = ["RULES", "RowProductCall"]
+__all__ = ["RULES", "RowProductCall", "TransposedRowProductCall"]
 
 TILE = 256  # elements times columns that a program reads at a time
 COLUMNS = 64  # of a program
+ELEMENTS = 1024  # times columns of a program, which adds each to the transposed product
+FILLED = 1024  # elements of a result that a program clears
 PIECE = 256  # elements
 PIECES = 32  # times columns of a program, which searches for the rows of all at once
 
@@ -159,4 +164,77 @@ class RowProductCall(AxisCall):
         return self._kernel("rows", pointers, lines, grid, max(1, min(4, size // 64)))
 
 
-RULES: dict[Primitive, Any] = {csr_dot_p: RowProductCall}
+class TransposedRowProductCall(AxisCall):
+    """The same for the transpose of the rows."""
+
+    name = "product of transposed compressed rows"
+
+    def __init__(self, eqn: Equation, xs: Sequence[Tensor]) -> None:
+        super().__init__(xs, results_of(eqn), eqn.source)
+        self.data, self.indices, self.indptr, self.x = xs
+        self.count, self.rows = int(self.data.size), int(self.indptr.size) - 1
+        self.columns, self.width = int(eqn.params["columns"]), int(self.x.shape[1])
+        self.block_c = min(power_of_two(self.width), COLUMNS)
+        self.block_e = min(power_of_two(self.count), ELEMENTS // self.block_c)
+
+    def launches(self) -> Launches:
+        places: dict[str, tuple[KernelOperand, int]] = {
+            "out": (self.results[0], 0), "data": (self.data, 0), "indices": (self.indices, 0),
+            "indptr": (self.indptr, 0), "x": (self.x, 0)}
+        return Launches([self._cleared(), self._added()], places)
+
+    def _kernel(self, name: str, pointers: dict[str, str], lines: Sequence[str], grid: int
+                ) -> TemplateKernel:
+        text = f"@triton.jit\ndef {name}({', '.join(pointers)}):\n" + "".join(
+            f"    {line}\n" for line in lines)
+        arguments = tuple([pointer(n, t) for n, t in pointers.items()])
+        return TemplateKernel(name, module_text(text), arguments, (grid, 1, 1), 4, 3)
+
+    def _cleared(self) -> TemplateKernel:
+        size = self.columns * self.width
+        lines = [f"i = tl.program_id(0).to(tl.int64) * {FILLED} + tl.arange(0, {FILLED})",
+                 f"tl.store(out + i, 0, mask=i < {size})"]
+        return self._kernel("cleared", {"out": MEMORY[self.results[0].dtype]}, lines,
+                            -(-size // FILLED))
+
+    def _added(self) -> TemplateKernel:
+        kind, index = MEMORY[self.data.dtype], MEMORY[self.indices.dtype]
+        across = -(-self.width // self.block_c)
+        step = self.block_e - 1
+        lines = [
+            "pid = tl.program_id(0)", f"first = (pid // {across}) * {self.block_e}",
+            f"c = (pid % {across}) * {self.block_c} + tl.arange(0, {self.block_c})[None, :]",
+            # how many rows begin at the first element or before it, and the same of the last one
+            f"ends = tl.minimum(first + tl.arange(0, 2) * {step}, {self.count - 1})",
+            "low = ends * 0", f"high = ends * 0 + {self.rows + 1}",
+            f"for t in range({(self.rows + 1).bit_length()}):",
+            *[f"    {line}" for line in self._halved("ends")],
+            "least = tl.min(low)", "most = tl.max(low)",
+            f"p = first + tl.arange(0, {self.block_e})", "low = p * 0 + least",
+            "high = p * 0 + most", "span = most - least", "while span > 0:",
+            *[f"    {line}" for line in self._halved("p")], "    span = span // 2",
+            "row = low - 1", f"inside = (p < {self.count}) & (row >= 0) & (row < {self.rows})",
+            "column = tl.load(indices + p, mask=inside, other=-1).to(tl.int64)",
+            f"inside = inside & (column >= 0) & (column < {self.columns})",
+            "value = tl.load(data + p, mask=inside, other=0)[:, None]",
+            f"inside = inside[:, None] & (c < {self.width})",
+            f"factor = tl.load(x + row.to(tl.int64)[:, None] * {self.width} + c, mask=inside, "
+            "other=0)",
+            f"tl.atomic_add(out + column[:, None] * {self.width} + c, value * factor, "
+            "mask=inside, sem='relaxed')"]
+        pointers = {"out": kind, "data": kind, "indices": index, "indptr": index, "x": kind}
+        return self._kernel("added", pointers, lines, -(-self.count // self.block_e) * across)
+
+    def _halved(self, place: str) -> list[str]:
+        """A step of the search for the first row behind a place, between `low` and `high`."""
+        return ["middle = (low + high) // 2",
+                f"found = tl.load(indptr + middle, mask=low < high, other=0) <= {place}",
+                "high = tl.where((low < high) & ~found, middle, high)",
+                "low = tl.where((low < high) & found, middle + 1, low)"]
+
+
+def _product(eqn: Equation, xs: Sequence[Tensor]) -> AxisCall:
+    return (TransposedRowProductCall if eqn.params["transpose"] else RowProductCall)(eqn, xs)
+
+
+RULES: dict[Primitive, Any] = {csr_dot_p: _product}
