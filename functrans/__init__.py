@@ -147,6 +147,7 @@ if TYPE_CHECKING:
         transfer_guard_host_to_device,
     )
     from functrans.mutable.api import numpy_code
+    from functrans.ref import Ref, ds, empty_ref, free_ref, freeze, new_ref
     from functrans.sharding import NamedSharding, P, Shard, make_mesh, reshard, set_mesh
     from functrans.sharding.mapped import pmap, smap
     from functrans.transforms.shard_map import shard_map
@@ -158,27 +159,27 @@ _third_parties.install()
 _program_views.install()
 
 __all__ = [
-    "Array", "Device", "Dim", "NamedSharding", "P", "ShapeDtypeStruct", "Shard", "ad_checkpoint",
-    "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "block_until_ready",
-    "check", "check_shapes", "check_tracer_leaks", "checked", "checking_leaks", "checkpoint",
-    "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
-    "copy_to_host_async", "core", "custom_batching", "custom_derivatives", "custom_gradient",
-    "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans",
-    "default_backend", "default_device", "default_dtypes", "default_matmul_precision",
+    "Array", "Device", "Dim", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
+    "ad_checkpoint", "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
+    "block_until_ready", "check", "check_shapes", "check_tracer_leaks", "checked", "checking_leaks",
+    "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert",
+    "config", "copy_to_host_async", "core", "custom_batching", "custom_derivatives",
+    "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
+    "debug_nans", "default_backend", "default_device", "default_dtypes", "default_matmul_precision",
     "default_prng_impl", "device_count", "device_get", "device_put", "devices", "dim",
-    "disable_jit", "distributed", "dlpack", "draw", "dtypes", "effects_barrier", "enable_checks",
-    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
-    "experimental", "explain", "explain_cache_misses", "explain_retrace", "export", "extend",
-    "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian", "host_count", "host_id", "host_ids",
-    "hvp", "image", "interpreters", "io_callback", "jacfwd", "jacobian", "jacrev",
-    "jax2tf_associative_scan_reductions", "jit", "jvp", "lax", "legacy_prng_key",
-    "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices",
-    "log_compiles", "lower", "make_array_from_callback", "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "mixed_precision",
-    "named_call", "named_scope", "nn", "no_execution", "no_tracing", "numpy", "numpy_code",
-    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optim", "per_sample", "pmap",
-    "print_environment_info", "process_count", "process_index", "process_indices", "profile",
-    "profiler", "pure_callback", "quantize", "random", "remat",
+    "disable_jit", "distributed", "dlpack", "draw", "ds", "dtypes", "effects_barrier", "empty_ref",
+    "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
+    "eval_shape", "experimental", "explain", "explain_cache_misses", "explain_retrace", "export",
+    "extend", "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian",
+    "host_count", "host_id", "host_ids", "hvp", "image", "interpreters", "io_callback", "jacfwd",
+    "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit", "jvp", "lax",
+    "legacy_prng_key", "linear_transpose", "linearize", "live_arrays", "local_device_count",
+    "local_devices", "log_compiles", "lower", "make_array_from_callback",
+    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr",
+    "make_mesh", "mixed_precision", "named_call", "named_scope", "new_ref", "nn", "no_execution",
+    "no_tracing", "numpy", "numpy_code", "numpy_dtype_promotion", "numpy_rank_promotion", "ops",
+    "optim", "per_sample", "pmap", "print_environment_info", "process_count", "process_index",
+    "process_indices", "profile", "profiler", "pure_callback", "quantize", "random", "ref", "remat",
     "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh", "shard_map", "sharding",
     "smap", "softmax_custom_jvp", "sparse", "stages", "stop_gradient", "test_util", "thread_guard",
     "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
@@ -191,9 +192,11 @@ publish(globals(), [name for name in __all__ if name in globals()])
 _LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives",
          "distributed", "errors", "experimental", "export", "extend", "flatten_util", "image",
          "interpreters", "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler",
-         "quantize", "random", "scipy", "sharding", "sparse", "stages", "test_util", "weights")
+         "quantize", "random", "ref", "scipy", "sharding", "sparse", "stages", "test_util",
+         "weights")
 _INSPECT = ("draw", "explain", "profile")
 _MUTABLE = ("numpy_code",)
+_REFERENCES = ("Ref", "ds", "empty_ref", "free_ref", "freeze", "new_ref")
 _SWITCHES = (
     "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "copy_to_host_async",
     "enable_checks", "enable_custom_prng", "explain_cache_misses",
@@ -214,6 +217,8 @@ if not TYPE_CHECKING:  # which would take any name for one that there is
             return getattr(importlib.import_module("functrans.inspect"), name)
         if name in _MUTABLE:
             return getattr(importlib.import_module("functrans.mutable"), name)
+        if name in _REFERENCES:
+            return getattr(importlib.import_module("functrans.ref"), name)
         if name in _SHARDING:
             return getattr(importlib.import_module("functrans.sharding"), name)
         if name in _SWITCHES:

@@ -9,14 +9,6 @@ from typing import Final
 __all__ = ["LAX", "MODULES", "TOP_LEVEL"]
 
 TOP_LEVEL: Final[Mapping[str, str]] = MappingProxyType({
-    "Ref": "ft.lax.scan(f, init, xs)  # state is carried: arrays are immutable",
-    "new_ref": "x = x.at[i].set(y)  # arrays are immutable",
-    "empty_ref": "jnp.empty(shape)  # arrays are immutable",
-    "free_ref": "del x  # arrays are immutable",
-    "freeze": "x  # arrays are immutable",
-    "ref": "x.at[i]  # arrays are immutable",
-    "ds": "ft.lax.dynamic_slice_in_dim(x, start, size)"
-        "  # an index of refs, which there are none of",
     "ad": "ft.jvp, ft.vjp",
     "api_util": "ft.tree_util",
     "lib": "ft.devices()",

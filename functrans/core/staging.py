@@ -7,6 +7,7 @@ constants of the jaxpr; whoever binds it passes them as operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, scalar_aval
 from functrans.core.axes import manual_axes
+from functrans.core.cells import Kind, cells_in_use, framed
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
@@ -168,8 +170,9 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,
     """
     trace = StageTrace(get_trace(), name, keeps_arrays)
     args = [trace.new_arg(aval) for aval in in_avals]
+    sealed = framed(Kind.SEALED, trace, name) if cells_in_use() else nullcontext()
     try:
-        with sizes_decided(deciding.scope or UNDECIDED):
+        with sizes_decided(deciding.scope or UNDECIDED), sealed:
             outs = trace.run(fun, *args)
         return trace.close(args, outs)
     finally:

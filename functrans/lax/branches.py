@@ -10,6 +10,7 @@ import numpy as np
 from functrans._runtime import ArrayBase
 from functrans.core import config, dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cells import cells_in_use
 from functrans.core.convert import to_array
 from functrans.core.errors import (
     ArgumentError,
@@ -26,6 +27,7 @@ from functrans.core.staging import stage
 from functrans.core.tree import PyTreeDef, describe_difference, tree_paths, tree_unflatten
 from functrans.core.varying import vary, varying_of
 from functrans.lax.bodies import common_consts, convert_to, leaves_of, retyped
+from functrans.lax.lifted import chosen
 from functrans.primitives.compare import clamp, ne
 from functrans.primitives.control_flow import cond_p
 from functrans.primitives.convert import convert_element_type
@@ -141,6 +143,13 @@ def _check_scalar(what: str, x: Any) -> None:
 
 def _choose(what: str, index: Any, branches: Sequence[Callable[..., Any]],
             operands: Sequence[Any]) -> Any:
+    if cells_in_use():
+        return chosen(lambda lifted: _pure_choice(what, index, lifted, operands), branches, what)
+    return _pure_choice(what, index, branches, operands)
+
+
+def _pure_choice(what: str, index: Any, branches: Sequence[Callable[..., Any]],
+                 operands: Sequence[Any]) -> Any:
     if config.current().disable_jit and isinstance(index, ArrayBase):
         return branches[int(index)](*operands)
     leaves, tree = leaves_of(tuple(operands), f"{what}: operand ")

@@ -11,6 +11,7 @@ import numpy as np
 from functrans._runtime import ArrayBase
 from functrans.core import config, dtypes
 from functrans.core.avals import get_aval
+from functrans.core.cells import cells_in_use
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim, Size, known_relation
 from functrans.core.errors import (
@@ -34,6 +35,7 @@ from functrans.core.tree import (
 )
 from functrans.core.varying import vary
 from functrans.lax.bodies import Carry, leaves_of, retyped, stage_carrying
+from functrans.lax.lifted import repeated, scanned
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import size_array
@@ -78,6 +80,16 @@ def scan(f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
 
 def _scan(f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool,
           unroll: int | bool, what: str = "scan", hidden: int = 0) -> tuple[Any, Any]:
+    if cells_in_use():
+        def run(body: Any, carry: Any, xs: Any, more: int) -> Any:
+            return _pure_scan(body, carry, xs, length, reverse, unroll, what, hidden + more)
+
+        return scanned(run, f, lambda out: _pair(f, out), init, xs, what)
+    return _pure_scan(f, init, xs, length, reverse, unroll, what, hidden)
+
+
+def _pure_scan(f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool,
+               unroll: int | bool, what: str, hidden: int) -> tuple[Any, Any]:
     leaves, tree = leaves_of(init, f"{what}: the initial carry")
     carry = Carry(what, leaves, tree, hidden)
     elements, xs_tree = leaves_of(xs, f"{what}: xs")
@@ -188,6 +200,16 @@ def while_loop(cond_fun: Callable[[T], ArrayLike], body_fun: Callable[[T], T],
 
 def _while(what: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any,
            hidden: int = 0) -> Any:
+    if cells_in_use():
+        def run(test: Any, body: Any, init: Any, more: int) -> Any:
+            return _pure_while(what, test, body, init, hidden + more)
+
+        return repeated(run, cond_fun, body_fun, init, what)
+    return _pure_while(what, cond_fun, body_fun, init, hidden)
+
+
+def _pure_while(what: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
+                init: Any, hidden: int) -> Any:
     leaves, tree = leaves_of(init, f"{what}: the initial value")
     if config.current().disable_jit:
         value = tree_unflatten(tree, leaves)

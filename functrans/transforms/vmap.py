@@ -10,6 +10,7 @@ import numpy as np
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
+from functrans.core.cells import Cell, cells_in_use
 from functrans.core.dims import Dim, Size, deciding
 from functrans.core.errors import (
     ArgumentError,
@@ -103,6 +104,10 @@ def vmap(fun: Callable[..., Any] | None = None, in_axes: PyTree = 0, out_axes: P
         try:
             leaves, tree = flatten_args((args, kwargs), f"vmap of {name_of(fun)}", keywords=True)
         except NonArrayError:
+            if cells_in_use() and (mapped := _with_cells(fun, in_axes, out_axes, args, kwargs)):
+                inner, all_axes, both_axes, arguments, write = mapped
+                return write(vmap(inner, all_axes, both_axes, axis_name, axis_size,
+                                  chunk_size=chunk_size)(*arguments))
             if type(in_axes) is int or not (held := _without_axis(fun, in_axes, args)):
                 raise
             inner, axes_of_rest, rest = held
@@ -177,6 +182,46 @@ def _without_axis(fun: Callable[..., Any], in_axes: Any, args: tuple[Any, ...]) 
     adopt_attributes(of_rest, fun)
     kept = [i for i in range(len(leaves)) if i not in held]
     return of_rest, tuple(axes[i] for i in kept), [leaves[i] for i in kept]
+
+
+def _with_cells(fun: Callable[..., Any], in_axes: Any, out_axes: Any, args: tuple[Any, ...],
+                kwargs: dict[str, Any]) -> Any:
+    """`fun` of what is in cells that are mapped, for that and what will be; None without these.
+
+    With it come the axes of arguments and results, the arguments, and what writes the results.
+    """
+    leaves, tree = tree_flatten((args, kwargs))
+    axes = [in_axes] * len(leaves) if type(in_axes) is int else list(
+        broadcast_prefix(in_axes, args, what="vmap: in_axes", is_leaf=_is_none))
+    axes += [0] * (len(leaves) - len(axes))
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Cell) and axes[i] is not None]
+    cells = [leaves[i] for i in places]
+    if not cells:
+        return None
+    if len(set(cells)) < len(cells):
+        raise ArgumentError(f"vmap of {name_of(fun)}: one reference is two of its arguments.",
+                            where=user_source(),
+                            why="a write into one would have to be seen in the other.")
+    held = {i: x for i, x in enumerate(leaves) if axes[i] is None and isinstance(x, Cell)}
+    kept = [i for i in range(len(leaves)) if i not in held]
+
+    def inner(*rest: Any) -> Any:
+        values: dict[int, Any] = {**held, **dict(zip(kept, rest, strict=True))}
+        own = [type(c)(values[i]) for i, c in zip(places, cells, strict=True)]
+        values.update(zip(places, own, strict=True))
+        given, keywords = tree_unflatten(tree, [values[i] for i in range(len(leaves))])
+        return fun(*given, **keywords), [c.value for c in own]
+
+    def write(found: Any) -> Any:
+        out, values = found
+        for cell, value in zip(cells, values, strict=True):
+            cell.value = value
+        return out
+
+    adopt_attributes(inner, fun)
+    arguments = [leaves[i].value if isinstance(leaves[i], Cell) else leaves[i] for i in kept]
+    return (inner, tuple([axes[i] for i in kept]), (out_axes, [axes[i] for i in places]),
+            arguments, write)
 
 
 def _is_none(x: Any) -> bool:

@@ -10,32 +10,19 @@ import optree
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dtypes import finfo
-from functrans.core.errors import ArgumentError
-from functrans.core.source import user_source
 from functrans.core.trace import get_trace
 from functrans.core.tree import NAMESPACE, tree_flatten
 from functrans.core.tree_levels import flatten_one_level, is_tree_node
 from functrans.extend.core import Primitive
 
-__all__ = ["AbstractRef", "EArray", "ExtendedDType", "Ref", "TypedComplex", "TypedFloat",
+__all__ = ["AbstractRef", "EArray", "ExtendedDType", "TypedComplex", "TypedFloat",
            "TypedInt", "TypedNdArray", "call_p", "closed_call_p", "global_result_handlers",
-           "new_ref", "physical_aval", "stop_gradient_p", "supports_inf", "trace_state_clean",
+           "physical_aval", "stop_gradient_p", "supports_inf", "trace_state_clean",
            "tree_registry"]
 
 
 class AbstractRef:
     """The type of a mutable reference, which functrans does not have."""
-
-
-class Ref:
-    """A mutable reference, which functrans does not have."""
-
-
-def new_ref(init_val: Any, **how: Any) -> Any:
-    """Raises ArgumentError: arrays are immutable."""
-    raise ArgumentError("new_ref: there are no mutable references.", where=user_source(),
-                        why="arrays are immutable, and state is carried.",
-                        fix="x = x.at[i].set(y), and jax.lax.scan(f, init, xs)")
 
 
 class EArray:

@@ -36,8 +36,6 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
             "make_jaxpr": "functrans.as_jax.parts.jaxprs:make_jaxpr",
             "vmap": "functrans.as_jax.parts.mapped:vmap",
             "config": f"{_SETTINGS}:jax_config",
-            "Ref": "functrans.as_jax.parts.stand_ins:Ref",
-            "new_ref": "functrans.as_jax.parts.stand_ins:new_ref",
             "pmap": "functrans.as_jax.parts.pmap:pmap"},
         hidden=_OURS),
     "jax.version": ModuleEntry((), {"__version__": f"{_HERE}:VERSION",

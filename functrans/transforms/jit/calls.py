@@ -18,6 +18,7 @@ from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import bound_axes
+from functrans.core.cells import Kind, cells_in_use, framed, is_lifted
 from functrans.core.check import check_jaxpr
 from functrans.core.chunking import chunking, traced_in_chunks
 from functrans.core.compiling import for_compiler
@@ -38,6 +39,7 @@ from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.transforms.checks.eager import CheckTrace
 from functrans.transforms.closed import with_small_consts_inside
 from functrans.transforms.flat import FlatFunction, flatten_args, parameter_names
+from functrans.transforms.jit.cells import OfCells
 from functrans.transforms.jit.executables import (
     constants_for,
     is_compiled_within,
@@ -75,12 +77,18 @@ class TraceOutcome:
                  "jaxpr", "out_tree")
 
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
-                 name: str, chunks: int = 1) -> None:
+                 name: str, owner: object = None, chunks: int = 1) -> None:
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
         before_trace(name, avals)
+        run: Callable[..., Any] = flat
+        if is_lifted(owner):
+            def run(*leaves: Any) -> Any:
+                with framed(Kind.PROGRAM, owner, name):
+                    return flat(*leaves)
+
         with recorded(name, "trace"), for_compiler(to_machine_code()), \
                 traced_in_chunks(chunks) as batches:
-            closed = with_small_consts_inside(stage(flat, avals, name=name))
+            closed = with_small_consts_inside(stage(run, avals, name=name))
         if config.current().enable_checks:
             check_jaxpr(closed)
         self.consts = closed.consts
@@ -94,7 +102,7 @@ class TraceOutcome:
         @functools.cache
         def in_chunks(count: int) -> TraceOutcome:
             """The same with batches that ask for it in so many chunks."""
-            found = TraceOutcome(fun, tree, avals, name, count)
+            found = TraceOutcome(fun, tree, avals, name, owner, count)
             more = len(found.consts) - len(self.consts)
             found.donated = frozenset(k + more for k in self.donated)
             return found
@@ -155,7 +163,7 @@ class Traces:
         known = self.exact.get(key)
         if known is None:
             fun = self.jitted.static.restore(self.jitted.fun, fixed)
-            known = TraceOutcome(fun, tree, avals, self.jitted.name)
+            known = TraceOutcome(fun, tree, avals, self.jitted.name, self)
             if not known.closed_over_tracers:
                 self.exact[key] = known
                 self._record(avals, tree, fixed, SizedShapes(tuple([a.shape for a in avals])),
@@ -218,7 +226,7 @@ class Traces:
         """The function traced for named sizes, with those of a call as hints."""
         fun = self.jitted.static.restore(self.jitted.fun, fixed)
         attempt = trace_some_sized(
-            lambda types: TraceOutcome(fun, tree, types, self.jitted.name), avals, symbolic,
+            lambda types: TraceOutcome(fun, tree, types, self.jitted.name, self), avals, symbolic,
             refusal)
         if attempt.traced is not None and attempt.traced.closed_over_tracers:
             return Attempt(attempt.shapes)
@@ -249,6 +257,7 @@ class Calls:
     def __init__(self, jitted: Jitted) -> None:
         self.jitted = jitted
         self.traces = Traces(jitted)
+        self.of_cells: OfCells | None = None
 
     def describe(self) -> str:
         """`<jit of loss(w, x): 2 programs>`: the repr of the function, which the runtime asks for.
@@ -259,12 +268,19 @@ class Calls:
 
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         """The result of a call; its program is the runtime's from now on, by `key`."""
+        if not cells_in_use() or config.current().disable_jit:
+            return self._pure(call, args, kwargs, key)
+        if self.of_cells is None:
+            self.of_cells = OfCells(self.jitted, self.traces, Calls)
+        return self.of_cells.call(lambda: self._pure(call, args, kwargs, key), args, kwargs)
+
+    def _pure(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         jitted, trace = self.jitted, get_trace()
         if type(trace) is NoExecutionTrace:
             raise trace.refusal(jitted.name)
         if type(trace) in (CheckTrace, WatchTrace) and trace.parent is None:
             # which looks at operations, not at programs
-            return run_in(None, self.miss, call, args, kwargs, key)
+            return run_in(None, self._pure, call, args, kwargs, key)
         if config.current().disable_jit:
             return jitted.fun(*args, **kwargs)
         (dynamic, keywords), fixed = jitted.static.split(args, kwargs)
