@@ -35,7 +35,7 @@ LAYERS = [
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
     "third_parties", "program_views", "placement", "environment", "jax_switches",
     "flatten_util", "ops", "profiler",
-    "mutable",
+    "mutable", "ref",
     "random",
     "nn", "optim",
     "image",

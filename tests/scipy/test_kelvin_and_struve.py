@@ -72,7 +72,12 @@ def test_struve(order):
     np.testing.assert_allclose(got, expected, 1e-12, 1e-15 if order < 2 else 0)
     np.testing.assert_allclose(special.struve(order, -X), expected * (-1.0) ** (order + 1), 1e-12,
                                1e-15)
-    assert np.isnan(special.struve(np.array([0.5, 31.0, -1.0]), 1.0)).all()
+    if order < 30:
+        with mpmath.workdps(30):
+            between = np.array([float(mpmath.struveh(order + 0.3, x)) for x in X])
+        np.testing.assert_allclose(special.struve(order + 0.3, X), between, 1e-12, 1e-14)
+        assert np.isnan(special.struve(order + 0.3, -1.0))
+    assert np.isnan(special.struve(np.array([30.5, 31.0, -1.0]), 1.0)).all()
     np.testing.assert_allclose(special.struve(np.array([0.0, 1.0, 2.0]), np.inf),
                                [0, 2 / np.pi, np.inf])
 

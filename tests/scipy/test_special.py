@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 import functrans as ft
 from functrans.scipy import special
@@ -152,3 +153,32 @@ def test_complex_arguments_are_refused_by_name(name):
     args = (1 + 1j, 2.0) if name in ("betaln", "zeta") else (1 + 1j,)
     with pytest.raises(TypeError, match=f"special.{name} does not take complex64"):
         getattr(special, name)(*args)
+
+
+EDGES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1e-8, 30.0, -30.0, 2.0,
+                  -2.0, 3.0, 700.0, -700.0])
+
+
+@pytest.mark.parametrize("name", ["beta", "betaln"])
+def test_beta_beside_poles(name):
+    a, b = np.meshgrid(EDGES[3:], EDGES[3:])
+    got, expected = (np.asarray(getattr(of, name)(a, b)) for of in (special, scipy.special))
+    np.testing.assert_allclose(got, expected, 1e-9, 1e-12)
+    assert getattr(special, name)(2.0, np.inf) == getattr(scipy.special, name)(2.0, np.inf)
+    assert np.isnan(getattr(special, name)(EDGES, np.nan)).all()
+    assert np.isfinite(ft.grad(getattr(special, name))(np.float64(2.5), 1.5))
+
+
+def test_not_a_number_stays_one():
+    for name in ("beta", "betaln", "poch", "gammainc", "gammaincc", "kl_div", "rel_entr", "boxcox",
+                 "owens_t", "zeta"):
+        for args in ((EDGES, np.nan), (np.nan, EDGES)):
+            assert np.isnan(getattr(special, name)(*args)).all(), name
+
+
+def test_polygamma_of_arrays_of_orders():
+    n, x = np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([1.5, 0.1, 30.0, 1e-3])
+    np.testing.assert_allclose(special.polygamma(n, x), scipy.special.polygamma(n.astype(int), x),
+                               1e-11)
+    assert np.isnan(special.polygamma(np.array([-1.0, 0.5]), 1.0)).all()
+    check_grads(lambda x: special.polygamma(n, x).sum(), (x[:3],), order=1)

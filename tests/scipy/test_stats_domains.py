@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import functrans as ft
 from functrans.scipy import stats
@@ -80,3 +81,15 @@ def test_the_sum_of_a_logarithmic_series_does_not_run_to_its_argument():
     tail = [sum(0.4**j / j for j in range(int(n) + 1, int(n) + 60)) / -np.log(0.6) for n in k]
     np.testing.assert_allclose(np.asarray(stats.logser.sf(k, 0.4)), tail, rtol=1e-12)
     np.testing.assert_allclose(np.asarray(stats.logser.cdf(k, 0.4)), 1 - np.array(tail), rtol=1e-14)
+
+
+def test_far_arguments_and_ends_beside_scipy():
+    far = np.array([1e300, -1e300, 1e9, 3.0])
+    np.testing.assert_allclose(stats.cauchy.logpdf(far), scipy.stats.cauchy.logpdf(far), 1e-13)
+    many = np.array([0.0, 5.0, 1e30, 1e300])
+    for name in ("cdf", "sf", "logcdf"):
+        np.testing.assert_allclose(getattr(stats.nbinom, name)(many, 3, 0.4),
+                                   getattr(scipy.stats.nbinom, name)(many, 3, 0.4), 1e-12)
+    ends = np.array([0.0, 1.0])
+    np.testing.assert_array_equal(stats.wrapcauchy.ppf(ends, 0.3), [0.0, 2 * np.pi])
+    np.testing.assert_array_equal(stats.wrapcauchy.isf(ends, 0.3), [2 * np.pi, 0.0])

@@ -11,7 +11,7 @@ from functrans.as_jax.table import ModuleEntry
 __all__ = ["MODULES"]
 
 _SAME: Final = ("ad_checkpoint", "custom_batching", "custom_derivatives", "debug", "dlpack",
-                "errors", "export", "flatten_util", "profiler", "stages",
+                "errors", "export", "flatten_util", "profiler", "ref", "stages",
                 "tree", "typing")
 _PARTS: Final = "functrans.as_jax.parts"
 

@@ -60,7 +60,7 @@ def stft(x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int =
     start = 0 if boundary is not None else size / 2
     times = (jnp.arange(count, dtype=default_float()) * cut.step + start) / fs
     out = jnp.moveaxis(jnp.swapaxes(out * scale, -1, -2), -2, place)
-    return frequencies(cut.points, fs, onesided), times, out
+    return frequencies(cut.points, fs, onesided, out), times, out
 
 
 def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,

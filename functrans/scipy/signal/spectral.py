@@ -63,10 +63,11 @@ def transformed(x: Array, window: Array, cut: Segments, detrend: Detrend, onesid
     return jnp.fft.rfft(pieces, cut.points) if onesided else jnp.fft.fft(pieces, cut.points)
 
 
-def frequencies(points: int, fs: ArrayLike, onesided: bool) -> Array:
-    """The frequencies of a transform."""
+def frequencies(points: int, fs: ArrayLike, onesided: bool, like: Array) -> Array:
+    """The frequencies of a transform, as exact as the signal is."""
     unit = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(points)
-    return jnp.asarray(unit).astype(default_float()) * fs
+    dtype = jnp.promote_types(default_float(), jnp.finfo(like.dtype).dtype)
+    return jnp.asarray(unit).astype(dtype) * fs
 
 
 def csd(x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "hann",
@@ -226,7 +227,7 @@ def _spectra(name: str, x: ArrayLike, y: ArrayLike | None, fs: ArrayLike, window
     out = jnp.swapaxes(out, -1, -2)  # (..., frequencies, segments)
     place = axis_index(axis, out.ndim - 1, name)
     out = jnp.moveaxis(out, -2, place)
-    return frequencies(cut.points, fs, onesided), out, times
+    return frequencies(cut.points, fs, onesided, out), out, times
 
 
 def _median_bias(n: int) -> float:

@@ -82,6 +82,11 @@ def bdtri(k: Array, n: Array, y: Array) -> Array:
     return _nan_unless(valid, betainccinv(b, a, y))
 
 
+def _after(k: Array) -> Array:
+    """The number of trials up to floor(k), 1 for an impossible k; sums of larger ones are 1."""
+    return jnp.where(k >= 0, jnp.minimum(lax.floor(k), 1e30) + 1.0, 1.0)
+
+
 @wide
 def nbdtr(k: Array, n: Array, p: Array) -> Array:
     """The probability of at most floor(k) failures before n successes of probability p.
@@ -90,7 +95,7 @@ def nbdtr(k: Array, n: Array, p: Array) -> Array:
     >>> round(float(ft.scipy.special.nbdtr(1, 2, 0.5)), 4)
     0.5
     """
-    return _nan_unless(k >= 0, betainc(n, jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
+    return _nan_unless(k >= 0, betainc(n, _after(k), p))
 
 
 @wide
@@ -101,7 +106,7 @@ def nbdtrc(k: Array, n: Array, p: Array) -> Array:
     >>> round(float(ft.scipy.special.nbdtrc(1, 2, 0.5)), 4)
     0.5
     """
-    return _nan_unless(k >= 0, betaincc(n, jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), p))
+    return _nan_unless(k >= 0, betaincc(n, _after(k), p))
 
 
 @wide

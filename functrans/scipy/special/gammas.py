@@ -61,18 +61,31 @@ def digamma(x: Array) -> Array:
 psi = digamma
 
 
-def polygamma(n: int, x: ArrayLike) -> Array:
-    """The derivative of order n of digamma, for a Python int n and x > 0.
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """The derivative of order n of digamma, for whole n >= 0 and x > 0; they broadcast.
 
-    Raises ArgumentError when n is no int or is negative.
+    Arrays of orders are NaN where they are negative or not whole. Raises ArgumentError for a Python
+    number that is.
 
     >>> ft.scipy.special.polygamma(1, jnp.array([1.0, 2.0])).round(4)
     Array([1.6449, 0.6449], dtype=float32)
     """
-    if not isinstance(n, (int, np.integer)) or n < 0:
+    if isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0:
+        return digamma(x) if n == 0 else _higher(x, int(n))
+    if isinstance(n, (int, float, np.number, str, type(None))):
         raise ArgumentError(f"functrans.scipy.special.polygamma: the order {n!r} is no int >= 0.",
                             where=user_source())
-    return digamma(x) if n == 0 else _higher(x, int(n))
+    return _of_orders(n, x)
+
+
+@wide
+def _of_orders(n: Array, x: Array) -> Array:
+    """(-1)^(n + 1) n! zeta(n + 1, x) (DLMF 5.15.2)."""
+    whole = (n >= 1) & (n == lax.floor(n))
+    order = lax.stop_gradient(jnp.where(whole, n, 1.0))
+    sign = jnp.where(jnp.remainder(order, 2.0) == 1, 1.0, -1.0)
+    value = sign * lax.exp(lax.lgamma(order + 1.0)) * lax.zeta(order + 1.0, x)
+    return jnp.where(whole, value, jnp.where(n == 0, lax.digamma(x), np.nan))
 
 
 def _higher(x: ArrayLike, n: int) -> Array:
@@ -280,35 +293,64 @@ def poch(z: Array, m: Array) -> Array:
     p, q = jnp.where(both, 1.0 - total, 1.0), jnp.where(both, m, 0.0)
     turned = lax.exp(densities.log_gamma_ratio(p, q))
     turned = jnp.where(jnp.remainder(m, 2.0) == 1, -turned, turned)
-    return jnp.where(m == 0, 1.0, jnp.where(both, turned, jnp.where(
+    found = jnp.where(m == 0, 1.0, jnp.where(both, turned, jnp.where(
         whole_z, 0.0, jnp.where(whole_total, math.inf, value))))
+    return jnp.where((z == z) & (m == m), found, np.nan)
 
 
 @wide
 def betaln(a: Array, b: Array) -> Array:
     """log |B(a, b)|, for B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b).
 
+    Where the poles of a and a + b cancel it is that of the limit, as SciPy's is.
+
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.betaln(2.0, 3.0)), 4)
     -2.4849
     """
-    out: Array = densities.betaln(a, b)
-    return out
+    p, q, value, pole = _beside_poles(a, b)
+    return jnp.where(pole, value, densities.betaln(p, q))
 
 
 @wide
 def beta(a: Array, b: Array) -> Array:
     """B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b).
 
+    Where the poles of a and a + b cancel it is the limit, as SciPy's is: beta(-2, 1) is -1/2.
+
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.beta(2.0, 3.0)), 4)
     0.0833
     """
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    value = lax.stop_gradient(sign) * lax.exp(densities.betaln(a, b))
+    p, q, value, pole = _beside_poles(a, b)
+    sign = gammasgn(p) * gammasgn(q) * gammasgn(p + q)
+    # of -n and m it is (-1)^m B(n + 1 - m, m)
+    other = jnp.where(_is_pole(a), b, a)
+    odd = (jnp.remainder(other, 2.0) == 1) & ((value < math.inf) | (other < 0))
+    sign = jnp.where(pole, jnp.where(odd, -1.0, 1.0), sign)
+    size = lax.exp(jnp.where(pole, value, densities.betaln(p, q)))
     total = a + b
-    zero = (total <= 0) & (total == lax.floor(total)) & (a != lax.floor(a))
-    return jnp.where(zero, 0.0, value)
+    zero = (total <= 0) & (total == lax.floor(total)) & ~pole & (a != lax.floor(a))
+    return jnp.where(zero, 0.0, lax.stop_gradient(sign) * size)
+
+
+def _is_pole(x: Array) -> Array:
+    """Where Gamma has one: whole numbers up to 0."""
+    return (x <= 0) & (x == lax.floor(x)) & (x > -math.inf)
+
+
+def _beside_poles(a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
+    """Arguments without poles, log |B| at those with one, or at an infinite one, and where."""
+    first = _is_pole(a)
+    n, m = jnp.where(first, a, b), jnp.where(first, b, a)
+    some = first | _is_pole(b)
+    rest = 1.0 - n - m
+    finite = some & (m == lax.floor(m)) & (m > 0) & (rest > 0)
+    at_limit = densities.betaln(jnp.where(finite, rest, 1.0), jnp.where(finite, m, 1.0))
+    endless = (jnp.maximum(a, b) == math.inf) & (jnp.minimum(a, b) > 0)
+    value = jnp.where(endless, -math.inf, jnp.where(finite, at_limit, math.inf))
+    pole = (some | endless) & (a == a) & (b == b)
+    return jnp.where(pole, 1.0, a), jnp.where(pole, 1.0, b), value, pole
 
 
 def bernoulli(n: int) -> Array:

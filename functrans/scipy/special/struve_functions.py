@@ -9,7 +9,6 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans.scipy.special.bessel import yn
 from functrans.scipy.special.common import loop, over_nodes, partials, wide
 from functrans.scipy.special.gammas import gammaln, rgamma
 from functrans.typing import Array
@@ -19,7 +18,7 @@ __all__ = ["modstruve", "struve"]
 _LIMIT: Final = 1200
 """Of terms of a series: around x / 2 they are largest, and x is below 714."""
 # The integral of exp(-s) f(s) by double exponentials: s = exp(t - exp(-t))
-_T: Final = np.linspace(-3.7, 4.0, 97)
+_T: Final = np.linspace(-4.3, 4.0, 105)
 _NODES: Final = np.exp(_T - np.exp(-_T))
 _WEIGHTS: Final = (_T[1] - _T[0]) * np.exp(-_NODES) * _NODES * (1.0 + np.exp(-_T))
 _MOST: Final = 30.0
@@ -97,23 +96,36 @@ def modstruve(v: Array, x: Array) -> Array:
     return _modified_(v, x)
 
 
-def _beyond(x: Array) -> tuple[Array, Array]:
-    """H_0 and H_1 for x >= 3: Y_n and an integral over a falling exponential (11.5.1)."""
-    found = []
-    for n, scale in ((0, 2.0 / (math.pi * x)), (1, jnp.full_like(x, 2.0 / math.pi))):
-        def part(node: Any, x: Array, n: int = n) -> Array:
-            root = lax.sqrt(1.0 + (node / x) ** 2)
-            return root if n else 1.0 / root
+def _beyond(f: Array, x: Array) -> tuple[Array, Array]:
+    """H_f and H_(f+1) for x >= 3 and 0 <= f < 1: Y and an integral over a falling exponential.
 
-        integral = over_nodes(part, _NODES, _WEIGHTS, x)
-        found.append(yn(jnp.full_like(x, float(n)), x) + scale * integral)
+    The integrals are DLMF 11.5.1 and, of the Hankel function of which Y is the imaginary part,
+    Hankel's along the path of steepest descent (Watson, 1944, section 6.12).
+    """
+    found = []
+    for v in (f, f + 1.0):
+        p, phase = v - 0.5, x - (0.5 * v + 0.25) * math.pi
+
+        def rest(node: Any, p: Array, x: Array) -> Array:
+            return lax.exp(p * lax.log1p((node / x) ** 2))
+
+        def wave(node: Any, p: Array, x: Array, phase: Array) -> Array:
+            y = 0.5 * node / x
+            size = lax.exp(p * (np.log(node) + 0.5 * lax.log1p(y * y)))
+            return size * lax.sin(phase + p * lax.atan(y))
+
+        gamma = rgamma(v + 0.5)
+        second = lax.sqrt(2.0 / (math.pi * x)) * over_nodes(wave, _NODES, _WEIGHTS, p, x, phase)
+        scale = lax.exp((v - 1.0) * lax.log(0.5 * x)) / math.sqrt(math.pi)
+        found.append(gamma * (second + scale * over_nodes(rest, _NODES, _WEIGHTS, p, x)))
     return found[0], found[1]
 
 
 def _plain(n: Array, x: Array) -> Array:
     size = lax.abs(x)
-    known = (n >= 0) & (n == lax.floor(n)) & (n <= _MOST + 3.0)
+    known = (n >= 0) & (n <= _MOST + 3.0)
     order = jnp.where(known, n, 0.0)
+    first = order - lax.floor(order)
     near = size < jnp.maximum(3.0, order)
     small = jnp.where(near & (size > 0), size, 1.0)
     series = _series(order, small, -1.0)
@@ -123,12 +135,12 @@ def _plain(n: Array, x: Array) -> Array:
         # 11.4.25, which is stable up to the order that is x
         return high, 2.0 * i / large * high - low + _constant(i, large), i + 1.0
 
-    start = (*_beyond(large), jnp.ones_like(large))
-    low, high, _ = loop(step, start, lambda low, high, i: i < order, 64)
-    beyond = jnp.where(order == 0, low, high)
+    start = (*_beyond(first, large), 1.0 + first)
+    low, high, _ = loop(step, start, lambda low, high, i: i < order - 0.5, 64)
+    beyond = jnp.where(order < 1, low, high)
     value = jnp.where(near, jnp.where(size > 0, series, 0.0), beyond)
-    # at infinity H_0 falls to 0, H_1 is 2 / pi, and others grow
-    ends = jnp.where(order == 0, 0.0, jnp.where(order == 1, 2.0 / math.pi, math.inf))
+    # at infinity H_v falls to 0 where v < 1, H_1 is 2 / pi, and others grow
+    ends = jnp.where(order < 1, 0.0, jnp.where(order == 1, 2.0 / math.pi, math.inf))
     value = jnp.where(size == math.inf, ends, jnp.where(x == x, value, math.nan))
     return jnp.where(known, value * _sign_of(order, x), math.nan)
 
@@ -140,10 +152,11 @@ def _struve(n: Array, x: Array) -> Array:
 
 @wide
 def struve(v: Array, x: Array) -> Array:
-    """The Struve function H_v of whole order 0 <= v <= 30; NaN for other orders.
+    """The Struve function H_v of real order 0 <= v <= 30; NaN for other orders.
 
-    The power series up to x = 3 or v, and beyond by Y_0, Y_1, an integral (DLMF 11.5.1) and the
-    recurrence over orders. Derivatives are those in x.
+    The power series up to x = 3 or v, and beyond by two integrals for the orders below 2 (DLMF
+    11.5.1) and the recurrence over orders. Derivatives are those in x. NaN for negative x unless v
+    is whole.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.struve(0.0, 1.0)), 4)

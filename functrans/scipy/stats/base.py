@@ -254,7 +254,8 @@ class Continuous(Distribution):
         inside = (q > 0) & (q < 1)
         z = fun(jnp.where(inside, q, 0.5), *shapes)
         first, last = (high, low) if upper else (low, high)
-        z = jnp.where(inside, z, jnp.where(q <= 0, first, last))
+        z = jnp.where(inside, z, last)  # beside z, so that a number at an end has its dtype
+        z = jnp.where(q <= 0, first, z)
         return jnp.where(known, loc + scale * z, _NAN)
 
     def _ppf(self, q: Array, *rest: Array) -> Array:

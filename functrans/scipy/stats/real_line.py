@@ -75,7 +75,10 @@ class Cauchy(Continuous):
     """
 
     def log_density(self, z: Array) -> Array:
-        return -math.log(math.pi) - lax.log1p(z * z)
+        far = jnp.abs(z) > 1e9  # whose square adds to 1 beyond its last bit, and may overflow
+        tail = 2.0 * lax.log(jnp.where(far, jnp.abs(z), 1.0))
+        near = lax.log1p(lax.square(jnp.where(far, 1.0, z)))
+        return -math.log(math.pi) - jnp.where(far, tail, near)
 
     def below(self, z: Array) -> Array:
         # far below 0 the angle of 1 / z, where that of z and a quarter turn cancel
