@@ -34,10 +34,10 @@ from functrans.core.tree import known_leaf
 from functrans.mutable.index import in_bounds, plain_index
 from functrans.numpy.indexing import getitem
 from functrans.numpy.updates import UPDATES, update
+from functrans.transforms.staged import ShapeDtypeStruct
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["Ref", "addupdate", "ds", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
-           "swap"]
+__all__ = ["Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
 
 
 @final
@@ -137,7 +137,7 @@ class Ref(Cell):
         return f"Ref{str(repr(value)).removeprefix('Array')}"
 
 
-def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None) -> Ref:
     """A reference whose value is `init_val` at first, with its shape and dtype.
 
     `memory_space` and `kind` are accepted and change nothing. Raises ArgumentError for what is no
@@ -157,7 +157,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     return Ref(to_array(init_val, "new_ref: the initial value"))
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: ShapeDtypeStruct | Array, memory_space: object = None) -> Ref:
     """A reference to an array of the shape and dtype of `ty`, which holds zeros at first.
 
     >>> import functrans as ft
@@ -251,15 +251,15 @@ def _is_whole(index: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class _Slice:
-    """Consecutive elements from a place that may be traced."""
+class Slice:
+    """Consecutive elements from a place that may be traced; `ds` makes one."""
 
-    start: Any
+    start: ArrayLike
     size: int
     stride: int
 
 
-def ds(start: ArrayLike, size: int, stride: int = 1) -> Any:
+def ds(start: ArrayLike, size: int, stride: int = 1) -> Slice:
     """An index of references: `size` elements from `start` on, which may be traced.
 
     >>> import functrans as ft
@@ -267,14 +267,14 @@ def ds(start: ArrayLike, size: int, stride: int = 1) -> Any:
     >>> r[ft.ds(2, 2)].tolist()
     [2, 3]
     """
-    return _Slice(start, operator.index(size), operator.index(stride))
+    return Slice(start, operator.index(size), operator.index(stride))
 
 
 def _index(ref: Ref, index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(i, _Slice) for i in parts):
-        index = tuple([i.start + i.stride * np.arange(i.size) if isinstance(i, _Slice) else i
-                       for i in parts])
+    if any(isinstance(i, Slice) for i in parts):
+        index = tuple([jnp.asarray(i.start) + i.stride * np.arange(i.size)
+                       if isinstance(i, Slice) else i for i in parts])
     items = plain_index(index)
     in_bounds(items, ref.shape)
     return items
@@ -302,4 +302,4 @@ def _write(name: str, ref: Ref, index: Any, value: Any, how: str) -> None:
     ref.value = new
 
 
-publish(globals(), __all__)
+publish(globals(), [*__all__, "ds"])

@@ -85,21 +85,6 @@ class Cell:
         """What is in the cell now."""
         return self._read(touch=True)
 
-    @property
-    def shown(self) -> Any:
-        """The same for messages, which are no part of a program."""
-        return self._read(touch=False)
-
-    def _read(self, touch: bool) -> Any:
-        for frame in reversed(_frames.running):
-            if frame is self._frame:
-                break
-            if self in frame.values:
-                return frame.values[self]
-            if touch and frame.kind is Kind.PROGRAM:
-                raise _Touched(self, frame.owner)
-        return self._value
-
     @value.setter
     def value(self, new: Any) -> None:
         frame = _frames.running[-1] if _frames.running else None
@@ -114,6 +99,21 @@ class Cell:
                 f"{frame.name} writes into a reference from outside of it.", where=user_source(),
                 why="it is written down, to be run later or more than once, and a program is pure.",
                 fix="make the reference inside, or return the value")
+
+    @property
+    def shown(self) -> Any:
+        """The same for messages, which are no part of a program."""
+        return self._read(touch=False)
+
+    def _read(self, touch: bool) -> Any:
+        for frame in reversed(_frames.running):
+            if frame is self._frame:
+                break
+            if self in frame.values:
+                return frame.values[self]
+            if touch and frame.kind is Kind.PROGRAM:
+                raise _Touched(self, frame.owner)
+        return self._value
 
 
 def _kept(value: Any, trace: Trace | None) -> Any:
