@@ -108,7 +108,14 @@ class Ref(Cell):
         set(self, index, x)
 
     def addupdate(self, x: Any, index: Any = ...) -> None:
-        """Add to the elements at an index; places that it names twice are added to twice."""
+        """Add to the elements at an index; places that it names twice are added to twice.
+
+        >>> import functrans as ft
+        >>> r = ft.new_ref(ft.numpy.zeros(2))
+        >>> r.addupdate(3.0, 1)
+        >>> r
+        Ref([0., 3.], dtype=float32)
+        """
         addupdate(self, index, x)
 
     def __len__(self) -> int:
