@@ -17,12 +17,13 @@ import numpy as np
 from functrans.core.dims import Shape
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.flat_numbers import FlatNumbers
-from functrans.lowering.loops.index import Computed, Index, LoopVar, strides_of
+from functrans.lowering.loops.index import Computed, Index, LoopVar, flatten, strides_of, unflatten
 from functrans.lowering.loops.ranges import KnownRanges
 from functrans.lowering.loops.tensor import Map, Reduce, ScatterTensor, Stored, Tensor
 
-__all__ = ["LONG", "MOST_CHOICES", "Defined", "Element", "InMemory", "LaneBuilder", "LaneValue",
-           "OnStack", "PlaceInMemory", "ReadInLoop", "Registers", "elements_of", "is_long"]
+__all__ = ["LONG", "MOST_CHOICES", "Defined", "Element", "InMemory", "InOtherShape",
+           "LaneBuilder", "LaneValue", "OnStack", "PlaceInMemory", "ReadInLoop", "Registers",
+           "elements_of", "is_long"]
 
 MOST_CHOICES = 16
 """Elements among which a lane chooses by comparisons; more are read from the stack."""
@@ -61,6 +62,9 @@ class InMemory:
         self.tensor = tensor
         self.axes = tuple(axes)
         self.kept = kept
+        self.shape: Shape = tuple([n if a is None else 1 for k, (n, a) in enumerate(zip(
+            tensor.shape, self.axes, strict=True)) if a is None or k in kept])
+        """That of the lane's part."""
 
     def place(self, index: tuple[Index, ...]) -> Index:
         """Where an element is."""
@@ -80,6 +84,18 @@ class InMemory:
         place = self.place(index)
         return s.of_known(self.tensor, place) or \
             s.leaf("load", self.tensor.compute, (self.tensor, place))
+
+
+class InOtherShape(InMemory):
+    """A value of which memory has the elements one after another in another shape."""
+
+    def __init__(self, there: InMemory, shape: Shape) -> None:
+        super().__init__(there.tensor, there.axes, there.kept)
+        self.shape = shape
+        self.there = there
+
+    def place(self, index: tuple[Index, ...]) -> Index:
+        return self.there.place(unflatten(flatten(index, self.shape), self.there.shape))
 
 
 class OnStack:

@@ -186,6 +186,14 @@ def _weights(w, n):
     return s, jnp.cos(w[:36]) * w[1:37] + s[0]
 
 
+def _stacked(x, n):
+    """What the loop stacks is a result, and is read after it, with more than one element a step."""
+    last, (one, two) = lax.scan(lambda c, _: (c * 0.9, (c, jnp.stack([c, c + 1]))), x, None,
+                                length=6)
+    two = two.reshape(12)
+    return one, 1 - one * one, two, two[1:] - two[:-1] * n, last
+
+
 PROGRAMS = {
     "own_length": (_own_length, (X, LENGTHS), 0),
     "nested": (_nested, (X, LENGTHS), 0),
@@ -206,6 +214,7 @@ PROGRAMS = {
     "rules": (_rules, (X, LENGTHS), 0),
     "films": (_films, (X, LENGTHS), 0),
     "custom": (_custom, (X, LENGTHS), 0),
+    "stacked": (_stacked, (X, LENGTHS), 0),
     "weights": (_weights, (W, LENGTHS), 2e-5),
     "gradient": (lambda x, n: ft.value_and_grad(lambda v: lax.fori_loop(
         0, 30, lambda k, u: jnp.sin(u) * v + k, v))(x), (X, LENGTHS), 1e-6),

@@ -82,6 +82,25 @@ def test_blocks_of_lanes_with_vectors():
             np.testing.assert_array_equal(a[lane], b)
 
 
+def test_what_is_stacked_is_read_where_lanes_are_an_axis_of_the_program():
+    """No `vmap`: of each lane the stack keeps an axis of one element, which memory has in front."""
+    def walk(x, w):
+        def step(state, _):
+            y, alive = state
+            y = y * 1.5
+            return (y, alive * (jnp.abs(y) < 2.4)), (y, alive)
+
+        _, (path, alive) = lax.scan(step, (x, jnp.ones(8)), None, length=6)
+        path, alive = path.T, alive.T
+        error = 1 - path * w
+        return jnp.sum(alive * error * error), alive * error * (2 / jnp.sum(alive)), path, alive
+
+    x = np.linspace(0.5, 2, 8, dtype=np.float32)
+    assert kernels(walk, x, np.float32(0.3)) == 1
+    for a, b in zip(ft.jit(walk)(x, np.float32(0.3)), walk(x, np.float32(0.3)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 @pytest.mark.parametrize("lanes", [1, 3, 5, 16, 17, 70])
 def test_any_number_of_lanes(lanes):
     def walk(x, n):

@@ -103,9 +103,7 @@ class LaneArrays:
         if isinstance(value, ReadInLoop):
             value = value.of
         if isinstance(value, InMemory):
-            t = value.tensor
-            shape = tuple([1 if k in value.kept else n for k, n in enumerate(t.shape)
-                           if value.axes[k] is None or k in value.kept])
+            t, shape = value.tensor, value.shape
         elif isinstance(value, Defined) and self._varies(value) \
                 and self._is_view_of_memory(value.tensor):
             t = value.tensor

@@ -26,6 +26,7 @@ from functrans.lowering.loops.lane_values import (
     Defined,
     Element,
     InMemory,
+    InOtherShape,
     LaneBuilder,
     LaneValue,
     OnStack,
@@ -122,7 +123,7 @@ class _KernelWriter(LaneArrays):
         self._run(graph)
         for y, result, layout in zip(graph.outputs, call.results, program.outputs, strict=True):
             if result not in self.written:
-                self._write_result(y, self._in_memory(result, layout))
+                self._write_result(y, self._result(y, result, layout))
         return self._text()
 
     def _text(self) -> LaneText:
@@ -168,6 +169,11 @@ class _KernelWriter(LaneArrays):
 
     def _in_memory(self, t: Tensor, layout: LaneLayout) -> InMemory:
         return InMemory(t, [None if a is None else self.axes[a] for a in layout.axes], layout.kept)
+
+    def _result(self, t: Tensor, result: Tensor, layout: LaneLayout) -> InMemory:
+        """Where a value of the lane is written, which it may have in another shape."""
+        there = self._in_memory(result, layout)
+        return there if t.shape == there.shape else InOtherShape(there, t.shape)
 
     # --- programs
 
@@ -371,9 +377,10 @@ class _KernelWriter(LaneArrays):
         """Where the results of iterations go: to a result of the kernel, or on the stack."""
         if t in self.results and self.out.level == 0:
             result, layout = self.results[t]
-            if varies or not self._varies(self._in_memory(result, layout)):
+            there = self._result(t, result, layout)
+            if varies or not self._varies(there):
                 self.written.add(result)
-                return self._in_memory(result, layout)
+                return there
         return self._array(t.shape, t.compute, varies)
 
     def _store_all(self, stack: LaneValue, elements: Sequence[Expr], number: Index) -> None:
@@ -385,12 +392,7 @@ class _KernelWriter(LaneArrays):
                 self.out.line(f"{stack.name}[{self.out.index(place)}] = {text};")
             else:
                 assert isinstance(stack, InMemory)
-                shape = [n for a, n in zip(stack.axes, stack.tensor.shape, strict=True)
-                         if a is None][1:]
-                index = iter([number, *_unraveled(k, shape)])
-                at = tuple([Index({}) if a is not None else next(index)
-                            for d, a in enumerate(stack.axes) if a is None or d in stack.kept])
-                self._store(stack, stack.place(at), e)
+                self._store(stack, stack.place((number, *_unraveled(k, stack.shape[1:]))), e)
 
     def _store(self, to: InMemory, place: Index, e: Expr) -> None:
         p, out, t = self.prelude, self.out, to.tensor
