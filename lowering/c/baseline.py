@@ -26,12 +26,14 @@ import os
 import re
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from functrans._runtime import Program
 from functrans.core.errors import BackendError
+from functrans.lowering.c.pieces import HIDDEN, in_pieces
 from functrans.lowering.c.toolchain import Children, is_clang
 
 if TYPE_CHECKING:
@@ -39,13 +41,22 @@ if TYPE_CHECKING:
 
 __all__ = ["BASELINE_FLAGS", "QuietChildren", "baseline_units", "in_background"]
 
-BASELINE_FLAGS: Final = ("-fipa-ra",)
-"""A caller saves those registers alone that a function changes: a call of a gather or of a power
-changes few. Boosted trees take 1.37 ms with it, 1.59 without, 1.30 without calls."""
+BASELINE_FLAGS: Final = ("-Og", "-fira-region=one", "-fipa-ra")
+"""Few passes, and registers for whole functions: 0.55 to 0.95 of the time of gcc. A caller saves
+those registers alone that a function changes: a call of a gather or of a power changes few."""
 LEAST: Final = 24
 """Instructions of a function that is called: of fewer a call is no saving."""
-LEAST_SAVED: Final = 1500
-"""Instructions less in the longest unit that are worth two builds: gcc takes 0.1 s for them."""
+PLAIN: Final = 0.65
+"""What gcc takes for an instruction of a baseline build, beside one of a full build."""
+LEAST_SAVED: Final = 500
+"""Instructions less in the longest unit that are worth two builds: gcc takes 0.03 s for them."""
+LONG: Final = 400
+"""Instructions of a function that is worth a unit, which gcc takes 15 ms to begin."""
+PIECE: Final = 250
+"""Instructions of a piece of a kernel that is a unit."""
+LEAST_CORES: Final = 8
+"""Fewer have enough to do with the units that there are."""
+CALLED: Final = "static __attribute__((noinline)) "
 MOST_WORK: Final = 10_000_000_000
 """Additions of elements, a second of one core or less. A program whose first call is taken to be
 longer has the full build at once."""
@@ -65,19 +76,59 @@ def baseline_units(text: ProgramText) -> list[str] | None:
     prelude = text.main.prelude
     functions, source = prelude.functions(), prelude.source()
     counts = _instructions(functions)
-    full, baseline, units = 0, 0, []
-    for unit in text.units:
-        if not unit.startswith(source):
-            return None
-        kernels = unit[len(source):]
-        calls = Counter(_CALL.findall(kernels))
-        own = len(_KERNEL.findall(kernels))
-        called = [name for name, n in calls.items() if n > 1 and counts.get(name, 0) >= LEAST]
-        work = own + sum(n * counts.get(name, 0) for name, n in calls.items())
-        full = max(full, work)
-        baseline = max(baseline, work - sum((calls[name] - 1) * counts[name] for name in called))
-        units.append(_calling(functions, source, called) + kernels)
-    return units if full - baseline >= LEAST_SAVED else None
+    full = max(_given(unit[len(source):], counts, ()) for unit in text.units)
+    if full < LEAST_SAVED:
+        return None
+    parts = text.single_units()
+    if not all(unit.startswith(source) for unit in parts):
+        return None
+    parts = [unit[len(source):] for unit in parts]
+    calls = [Counter(_CALL.findall(part)) for part in parts]
+    often = sum(calls, Counter())
+    called = {name for name, n in often.items() if n > 1 and counts.get(name, 0) >= LEAST}
+    cores = len(os.sched_getaffinity(0))
+    apart: list[str] = []
+    if cores >= LEAST_CORES:
+        apart = [name for name in functions if name in called and counts[name] >= LONG]
+        work = sum(_given(part, counts, called, of) for part, of in zip(parts, calls, strict=True))
+        most = max(PIECE, 2 * work // cores)
+        cut = [in_pieces(part, most, partial(_given, counts=counts, called=called))
+               for part in parts]
+        parts = [part for part, _ in cut]
+        calls = [Counter(_CALL.findall(part)) if pieces else of
+                 for (part, pieces), of in zip(cut, calls, strict=True)]
+        pieces = [piece for _, pieces in cut for piece in pieces]
+    else:
+        pieces = []
+    longest = max(_given(part, counts, called, of) for part, of in zip(parts, calls, strict=True))
+    if full - PLAIN * longest < LEAST_SAVED:
+        return None
+    parts += pieces
+    head = _elsewhere(functions, _calling(functions, source, called), apart)
+    return [*(head + part for part in parts),
+            *(_with_functions(functions, source, group) for group in _grouped(apart, counts))]
+
+
+def _grouped(names: Sequence[str], counts: Mapping[str, int]) -> list[list[str]]:
+    """Functions of about a piece each."""
+    groups: list[list[str]] = []
+    work = PIECE
+    for name in names:
+        if work >= PIECE:
+            groups.append([])
+            work = 0
+        groups[-1].append(name)
+        work += counts[name]
+    return groups
+
+
+def _given(kernels: str, counts: Mapping[str, int], called: Collection[str],
+           calls: Mapping[str, int] | None = None) -> int:
+    """About how many instructions gcc is given for the kernels of a unit, or for lines of them,
+    where some functions are called. `calls` are those of all functions, where they are known."""
+    calls = Counter(_CALL.findall(kernels)) if calls is None else calls
+    return len(_KERNEL.findall(kernels)) + sum(
+        n if name in called else n * counts.get(name, 0) for name, n in calls.items())
 
 
 def _instructions(functions: Mapping[str, str]) -> dict[str, int]:
@@ -91,12 +142,34 @@ def _instructions(functions: Mapping[str, str]) -> dict[str, int]:
     return counts
 
 
-def _calling(functions: Mapping[str, str], source: str, called: Sequence[str]) -> str:
-    for name in called:
+def _calling(functions: Mapping[str, str], source: str, called: Collection[str]) -> str:
+    for name in sorted(called):
+        text = functions[name]
+        source = source.replace(text, text.replace("INL ", CALLED, 1), 1)
+    return source
+
+
+def _elsewhere(functions: Mapping[str, str], source: str, names: Sequence[str]) -> str:
+    """The text of the functions where some are in another unit."""
+    for name in names:
+        text = functions[name].replace("INL ", CALLED, 1)
+        source = source.replace(text, f"{HIDDEN} {_head(text, name)};\n", 1)
+    return source
+
+
+def _with_functions(functions: Mapping[str, str], source: str, names: Sequence[str]) -> str:
+    """A unit that has some functions for others."""
+    for name in names:
         text = functions[name]
         source = source.replace(text, text.replace(
-            "INL ", "static __attribute__((noinline)) ", 1), 1)
+            "INL ", f"{HIDDEN} __attribute__((noinline)) ", 1), 1)
     return source
+
+
+def _head(text: str, name: str) -> str:
+    found = re.search(rf"\w+ {name}\([^()]*\)", text)
+    assert found is not None
+    return found[0]
 
 
 # --- What is done in the background

@@ -113,12 +113,14 @@ nanoseconds spent in each step of a body are added up, and its runs are counted.
 class ProgramText:
     """A program in C, and what the runtime must know to run it.
 
-    `units` are the same for the compiler: the text, or parts of a long one. `aliases[k]` is the
-    input whose memory output k is in, or -1; `main` is what wrote the text.
+    `units` are the same for the compiler: the text, or parts of a long one, `single_units` those
+    with one vector of lanes at a time. `aliases[k]` is the input whose memory output k is in, or
+    -1; `main` is what wrote the text.
     """
 
     text: str
     units: list[str]
+    single_units: Callable[[], list[str]]
     main: FunctionWriter
     constants: list[np.ndarray[Any, Any]]
     arena_bytes: Size
@@ -175,7 +177,6 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
                              .replace("SLOTS", str(max(module.slots, 1))))
     inputs = len(graph.inputs)
     abi = ABI.replace("SERVER.parallel_work", str(SERVER.parallel_work))
-    kernels, first = module.kernel_texts()
     head = f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}"
     rest = (f"\n{''.join(module.bodies)}\n"
             "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
@@ -183,10 +184,16 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
             f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
-    text = "".join([head, first, "\n".join(kernels.values()), rest])
-    units = in_units(head, first, list(kernels.values()), rest)
-    return ProgramText(text, units or [text], main, module.constants, main.arena_bytes, module.libs,
-                       module.hosts, main.work > SERVER.heavy_work or not module.is_bounded,
+
+    def written(singles: Mapping[str, str], divided: bool) -> tuple[str, list[str]]:
+        kernels, first = module.kernel_texts(singles)
+        text = "".join([head, first, "\n".join(kernels.values()), rest])
+        return text, in_units(head, first, list(kernels.values()), rest, divided) or [text]
+
+    text, units = written({}, False)
+    return ProgramText(text, units, lambda: written(module.singles, True)[1], main,
+                       module.constants, main.arena_bytes, module.libs, module.hosts,
+                       main.work > SERVER.heavy_work or not module.is_bounded,
                        [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],
                        module.kernels, module.schedules, module.copied, module.flags,
                        forms.changed)
@@ -210,6 +217,8 @@ class CModule:
         self.prelude = Prelude(isa)
         self.sizes = sizes
         self.functions: dict[str, str] = {}
+        self.singles: dict[str, str] = {}
+        """Texts of kernels of lanes with one vector at a time, by their texts."""
         self.bodies: list[str] = []
         self.shared_steps: dict[str, str] = {}
         self.declarations: list[str] = []
@@ -244,10 +253,14 @@ class CModule:
         own = {k.text for k in self.kernels}
         return {name for text, name in self.functions.items() if text not in own}
 
-    def kernel_texts(self) -> tuple[dict[str, str], str]:
-        """The texts of all kernels by name, and that of functions which they share."""
+    def kernel_texts(self, singles: Mapping[str, str]) -> tuple[dict[str, str], str]:
+        """The texts of all kernels by name, and that of functions which they share.
+
+        Some have other texts, by their own: `singles`.
+        """
         apart = self.apart()
-        texts = {name: text.replace("NAME", name) for text, name in self.functions.items()}
+        texts = {name: singles.get(text, text).replace("NAME", name)
+                 for text, name in self.functions.items()}
         texts, loops = share_loops(texts, apart)
         texts, called = outlined({"": loops, **texts}, self.prelude.functions(), apart)
         return texts, called + texts.pop("")

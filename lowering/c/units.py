@@ -26,17 +26,19 @@ _CLOCK = re.compile(r"^i64 ft_ticks\[", re.M)
 _HIDDEN = '__attribute__((visibility("hidden")))'
 
 
-def in_units(head: str, first: str, kernels: Sequence[str], rest: str) -> list[str]:
+def in_units(head: str, first: str, kernels: Sequence[str], rest: str,
+             divided: bool = False) -> list[str]:
     """The units of a program: of what begins each, functions that kernels share, kernels, the rest.
 
     There are as many as the cores can take at once. The rest is in the first unit. There are none
-    of a program that is one unit.
+    of a program that is one unit. Long kernels may be `divided` later.
     """
     functions = _functions(first)
     alone = [*functions, *(text for text in kernels if _is_alone(text))]
     others = [text for text in kernels if not _is_alone(text)]
     stays = len(rest) * REST + sum(map(len, others))
-    least = max([UNIT, stays, *map(_work, alone)])  # no unit is done before the longest
+    # no unit is done before the longest
+    least = max([UNIT, stays, *(() if divided else map(_work, alone))])
     work = sum(map(_work, alone)) + stays
     count = min(round(work / least), MOST_UNITS, len(os.sched_getaffinity(0)))
     if count < 2:

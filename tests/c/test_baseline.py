@@ -17,6 +17,10 @@ from functrans._runtime import Program
 from functrans.lowering.c import baseline, lower
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.toolchain import is_clang
+from tests.lowering.programs_of_lanes import PROGRAMS
+
+SHORT = ("around", "custom", "film", "films", "stacked", "wide_integers")
+"""Of the programs of lanes those without long straight code."""
 
 pytestmark = pytest.mark.skipif(is_clang(), reason="baseline builds are gcc's")
 
@@ -109,6 +113,29 @@ def test_a_program_that_hardly_runs_stays_a_baseline_build(cache):
                           check=True, timeout=300, env={**os.environ})
     assert done.stdout == b"".join(first)  # another process takes it from the cache, ...
     assert "'baseline': False" in program_of(cache)  # ... and makes the full one
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_pieces_and_single_vectors_have_the_bits_of_the_full_build(name, cache, monkeypatch):
+    """Kernels of lanes are cut wherever they are long straight code, and walk vector by vector."""
+    fun, args, _ = PROGRAMS[name]
+    monkeypatch.setattr(baseline, "LEAST_SAVED", -1_000_000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
+    monkeypatch.setattr(baseline, "PIECE", 12)
+    monkeypatch.setattr(baseline, "LONG", 60)
+    asked = []
+    monkeypatch.setattr(lower, "baseline_units", lambda text, real=lower.baseline_units: (
+        asked.append(real(text)), asked[-1])[1])
+    first = bits(ft.jit(ft.vmap(fun))(*args))
+    assert asked[0] is not None and "'baseline': True" in program_of(cache)
+    assert (name in SHORT) != any("_piece0(struct" in unit for unit in asked[0])
+    monkeypatch.setattr(lower, "baseline_units", lambda text: None)
+    for file in cache.iterdir():
+        if file.suffix in (".so", ".manifest"):
+            file.unlink()
+    assert bits(ft.jit(lambda *xs: ft.vmap(fun)(*xs))(*args)) == first
+    assert "'baseline': False" in program_of(cache)
 
 
 def test_small_programs_have_no_baseline_build():

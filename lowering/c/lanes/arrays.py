@@ -38,7 +38,6 @@ class LaneArrays:
     out: LaneExprWriter
     s: LaneBuilder
     lanes: int
-    vectors: int
     trips: int
     head: list[str]
     frees: list[str]
@@ -59,11 +58,9 @@ class LaneArrays:
         if nbytes <= STACK_BYTES:
             self.out.line(f"{kind} {name}[{count}];")
         else:
-            for u in range(self.vectors if varies else 1):
-                own = name.replace("@", str(u))
-                self.head.append(f"  {kind} *{own} = ft->allocate({nbytes});\n"
-                                 f"  if (!{own}) {{ *failed = 2; return; }}\n")
-                self.frees.append(f"  ft->release((char *){own});\n")
+            self.head.append(f"  {kind} *{name} = ft->allocate({nbytes}); "
+                             f"if (!{name}) {{ *failed = 2; return; }}\n")
+            self.frees.append(f"  ft->release((char *){name});\n")
         return OnStack(name, shape, dtype, varies, self.out.level)
 
     def _each(self, shape: Shape, write: Callable[[tuple[Index, ...]], None]) -> None:

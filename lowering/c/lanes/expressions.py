@@ -1,11 +1,13 @@
 """The C text of expressions of a lane: vectors of lanes, or scalars where all lanes agree.
 
 Each expression is a variable, declared as far out of the loops as what it reads allows. Several
-vectors are worked at side by side: a line with `@` is written for each, with its number.
+vectors are worked at side by side: a line with `@` stands for one for each, with its number
+(`side_by_side`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,11 +25,28 @@ from functrans.lowering.loops.lane_values import LaneBuilder, OnStack
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 
-__all__ = ["LaneExprWriter", "LaneScope"]
+__all__ = ["LaneExprWriter", "LaneScope", "side_by_side"]
 
 SIMPLE_CONSTANTS = ("shift_left", "shift_right_logical", "shift_right_arithmetic", "div", "rem")
 """Operations that are faster where the text of the second operand is a constant."""
 WHOLE = ("i32", "u32", "i64", "u64")
+ALL, END = "{@ ", " @}"
+"""Around a mask: the masks of all vectors, joined."""
+_ALL = re.compile(r"\{@ (.*?) @\}")
+
+
+def side_by_side(text: str, vectors: int) -> str:
+    """The text of a kernel with a line for each vector, where lines have `@` for its number."""
+    def joined(found: re.Match[str]) -> str:
+        return " | ".join(found[1].replace("@", str(u)) for u in range(vectors))
+
+    lines = []
+    for line in _ALL.sub(joined, text).splitlines(keepends=True):
+        if "@" in line:
+            lines += [line.replace("@", str(u)) for u in range(vectors)]
+        else:
+            lines.append(line)
+    return "".join(lines)
 
 
 class LaneScope:
@@ -41,11 +60,10 @@ class LaneScope:
 class LaneExprWriter:
     """Writes expressions into the scopes of a kernel of lanes, the outermost first."""
 
-    def __init__(self, prelude: Prelude, lanes: int, vectors: int, builder: LaneBuilder,
+    def __init__(self, prelude: Prelude, lanes: int, builder: LaneBuilder,
                  operands: list[Tensor]) -> None:
         self.prelude = prelude
         self.lanes = lanes
-        self.vectors = vectors
         self.s = builder
         self.operands = operands
         self.scopes = [LaneScope(CodeScope("    "))]
@@ -63,17 +81,14 @@ class LaneExprWriter:
 
     def any(self, mask: str) -> str:
         """Whether a mask holds in any lane."""
-        masks = " | ".join(mask.replace("@", str(u)) for u in range(self.vectors))
-        return self.prelude.reduce("or", "bool", self.lanes, masks)
+        return self.prelude.reduce("or", "bool", self.lanes, f"{ALL}{mask}{END}")
 
     @property
     def level(self) -> int:
         return len(self.scopes) - 1
 
     def line(self, text: str, scope: LaneScope | None = None) -> None:
-        code = (scope or self.scopes[-1]).code
-        for u in range(self.vectors if "@" in text else 1):
-            code.line(text.replace("@", str(u)))
+        (scope or self.scopes[-1]).code.line(text)
 
     def push(self) -> None:
         self.scopes.append(LaneScope(self.scopes[-1].code.nested()))

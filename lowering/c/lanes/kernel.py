@@ -16,7 +16,7 @@ import numpy as np
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.lowering.c.expressions import C_TYPES, CodeScope, operation_text
 from functrans.lowering.c.lanes.arrays import LaneArrays
-from functrans.lowering.c.lanes.expressions import LaneExprWriter
+from functrans.lowering.c.lanes.expressions import LaneExprWriter, side_by_side
 from functrans.lowering.c.lanes.layout import joined_axes, lanes_and_vectors, vector_axis
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.defects import UnsupportedKernel
@@ -58,12 +58,16 @@ WHILE_ITERATIONS: Final = 16  # that a while is taken to have
 
 
 class LaneText:
-    """A kernel of lanes: `text` with NAME for its name, over `count` vectors of lanes."""
+    """A kernel of lanes: `text` with NAME for its name, over `count` blocks of lanes.
 
-    def __init__(self, text: str, operands: list[Tensor], count: int, work: int,
+    `single` computes the same, one vector after another instead of several side by side.
+    """
+
+    def __init__(self, text: str, single: str, operands: list[Tensor], count: int, work: int,
                  held: int, about: str, values: dict[str, tuple[Tensor, ...]],
                  origins: dict[Tensor | Call, Equation]) -> None:
         self.text = text
+        self.single = single
         self.operands = operands
         self.count = count
         self.work = work
@@ -100,8 +104,7 @@ class _KernelWriter(LaneArrays):
                      for k in range(len(self.program.sizes))]
         self.operands: list[Tensor] = [*dict.fromkeys((*call.operands, *call.results))]
         self.s = LaneBuilder(self.lane)
-        self.out = LaneExprWriter(prelude, self.lanes, self.vectors, self.s,
-                                  self.operands)
+        self.out = LaneExprWriter(prelude, self.lanes, self.s, self.operands)
         self.mask: Expr | None = None
         self.head: list[str] = []
         self.frees: list[str] = []
@@ -127,8 +130,22 @@ class _KernelWriter(LaneArrays):
         return self._text()
 
     def _text(self) -> LaneText:
+        others = math.prod(self.program.sizes) // self.size
+        text = self._function(self.vectors)
+        single = self._function(1) if self.vectors > 1 else text
+        return LaneText(text, single, self.operands, self.blocks * others,
+                        min(max(self.work, 1), MOST_WORK), self.held, self._about(),
+                        self._values(), self.origins)
+
+    def _values(self) -> dict[str, tuple[Tensor, ...]]:
+        """What the variables of the text are elements of."""
+        made = [(t, e) for (t, _), e in self.s.reads().items()]
+        return {**values_of_names(self.out.named, made),
+                **{f"p{k}": (t,) for k, t in enumerate(self.operands)}}
+
+    def _function(self, vectors: int) -> str:
+        """The text of the kernel with so many vectors side by side."""
         program = self.program
-        others = math.prod(program.sizes) // self.size
         pointers = "".join(f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n"
                            for k, t in enumerate(self.operands))
         code = CodeScope("  ")
@@ -142,24 +159,22 @@ class _KernelWriter(LaneArrays):
             rest = f"{rest} / {n}"
         last = self.size - self.at_once
         inner.line(f"const i64 i = ft_min(b % {self.blocks} * {self.at_once}, {last});")
-        for u in range(self.vectors):
-            inner.line(f"const i64 i_{u} = i + {u * self.lanes};\n    (void)i_{u};")
+        if vectors < self.vectors:
+            inner.line(f"for (i64 i_0 = i; i_0 < i + {self.at_once}; i_0 += {self.lanes}) {{")
+        else:
+            for u in range(vectors):
+                inner.line(f"const i64 i_{u} = i + {u * self.lanes};\n    (void)i_{u};")
         code.take(inner)
         code.take(self.out.scopes[0].code)
-        code.line("}")
+        code.line("}}" if vectors < self.vectors else "}")
         n = len(self.operands)
-        stopped = "  done:\n" if any("goto done" in line for line in code.text().split("\n")) \
-            else ""
-        text = ("static void NAME(void *arg, i64 begin, i64 end) {\n  void *const *a = arg;\n"
-                f"  void *ctx = a[{n}];\n  volatile i64 *failed = a[{n + 1}];\n"
-                "  (void)ctx; (void)failed;\n"
-                f"{pointers}{''.join(self.head)}{code.text()}{stopped}{''.join(self.frees)}"
-                "  ft_clear_upper();\n}\n")
-        return LaneText(text, self.operands, self.blocks * others,
-                        min(max(self.work, 1), MOST_WORK), self.held, self._about(),
-                        {**values_of_names(self.out.named, [(t, e) for (t, _), e in
-                                                            self.s.reads().items()]),
-                         **{f"p{k}": (t,) for k, t in enumerate(self.operands)}}, self.origins)
+        stopped = "  done:\n" if "goto done" in code.text() else ""
+        return side_by_side(
+            "static void NAME(void *arg, i64 begin, i64 end) {\n  void *const *a = arg;\n"
+            f"  void *ctx = a[{n}];\n  volatile i64 *failed = a[{n + 1}];\n"
+            "  (void)ctx; (void)failed;\n"
+            f"{pointers}{''.join(self.head)}{code.text()}{stopped}{''.join(self.frees)}"
+            "  ft_clear_upper();\n}\n", vectors)
 
     def _about(self) -> str:
         lanes = math.prod(self.program.sizes)
