@@ -30,6 +30,10 @@ def prune_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     kept: list[Equation] = []
     changed = False
     for eqn in reversed(jaxpr.eqns):
+        if not symbolic and len(eqn.outvars) == 1 and eqn.outvars[0] in live:  # nearly all
+            kept.append(eqn)
+            live.update([v for v in eqn.invars if type(v) is Var])
+            continue
         used = [v in live for v in eqn.outvars]
         decides = symbolic and not sizes.isdisjoint(decided_names(eqn))
         if not any(used) and not decides and not has_effects(eqn):

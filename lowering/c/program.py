@@ -185,13 +185,14 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
 
-    def written(singles: Mapping[str, str], divided: bool) -> tuple[str, list[str]]:
-        kernels, first = module.kernel_texts(singles)
-        text = "".join([head, first, "\n".join(kernels.values()), rest])
-        return text, in_units(head, first, list(kernels.values()), rest, divided) or [text]
+    def in_parts(singles: Mapping[str, str]) -> list[str]:
+        of = module.kernel_texts(singles) if singles else (kernels, first)
+        return in_units(head, of[1], list(of[0].values()), rest, divided=True) or [text]
 
-    text, units = written({}, False)
-    return ProgramText(text, units, lambda: written(module.singles, True)[1], main,
+    kernels, first = module.kernel_texts({})
+    text = "".join([head, first, "\n".join(kernels.values()), rest])
+    units = in_units(head, first, list(kernels.values()), rest) or [text]
+    return ProgramText(text, units, lambda: in_parts(module.singles), main,
                        module.constants, main.arena_bytes, module.libs, module.hosts,
                        main.work > SERVER.heavy_work or not module.is_bounded,
                        [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],

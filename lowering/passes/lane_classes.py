@@ -267,14 +267,22 @@ def _keys(body: Jaxpr, given: Mapping[Any, Key]) -> list[Key]:
 
 def _key_of(x: Atom, known: Mapping[Atom, Equation], given: Mapping[Atom, Key] = NOTHING,
             depth: int = 12) -> Key:
-    if isinstance(x, Literal):
-        return _of_literal(x)
-    if x in given:
-        return given[x]
-    eqn = known.get(x)
-    if eqn is None or depth == 0 or len(eqn.outvars) > 1:
-        return ("var", x)
-    return _applied(eqn, [_key_of(a, known, given, depth - 1) for a in eqn.invars], 0)
+    found: dict[tuple[Atom, int], Key] = {}
+
+    def key_of(x: Atom, depth: int) -> Key:
+        if isinstance(x, Literal):
+            return _of_literal(x)
+        if x in given:
+            return given[x]
+        eqn = known.get(x)
+        if eqn is None or depth == 0 or len(eqn.outvars) > 1:
+            return ("var", x)
+        key = found.get((x, depth))
+        if key is None:
+            key = found[x, depth] = _applied(eqn, [key_of(a, depth - 1) for a in eqn.invars], 0)
+        return key
+
+    return key_of(x, depth)
 
 
 def _has_body(value: Any) -> bool:
@@ -308,10 +316,11 @@ def _applied(eqn: Equation, keys: list[Key], k: int) -> Key:
         return _literal(found.astype(eqn.outvars[0].aval.dtype))
     if p is gt_p:
         return ("op", lt_p, keys[1], keys[0])
-    params = tuple(sorted((n, str(v)) for n, v in eqn.params.items()))
+    if not eqn.params and not k:
+        return ("op", p, *keys)
     if any(map(_has_body, eqn.params.values())):
         return ("var", eqn.outvars[k])
-    return ("op", p, *keys, params, k) if eqn.params or k else ("op", p, *keys)
+    return ("op", p, *keys, tuple(sorted((n, str(v)) for n, v in eqn.params.items())), k)
 
 
 def _is_shaped(eqn: Equation) -> bool:

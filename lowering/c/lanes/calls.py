@@ -58,7 +58,8 @@ def _(call: LaneLoop, out: FunctionWriter) -> None:
 def _(call: LaneLoop, out: FunctionWriter, step: int) -> None:
     text = out.lanes[call]
     name = out.module.kernel_name(text.text)
-    out.module.singles[text.text] = text.single
+    if text.single != text.text:
+        out.module.singles[text.text] = text.single
     pointers = ", ".join([*[out.where[t] for t in text.operands], "ctx", "&failed"])
     work = text.count * text.work
     grain = max(1, SERVER.grain_work // text.work)
