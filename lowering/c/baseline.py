@@ -1,27 +1,29 @@
 """Tiered compilation: a baseline build of a program runs first, the full one is made meanwhile.
 
 gcc's time is that of the instructions that it is given, and most of those of a kernel of lanes are
-copies of few functions: eight powers, 48 gathers. The baseline build calls them. It is the same
-text for the rest, so that both builds give the same bits (but for those of a NaN). A program that
-has run for a while gets the full build: it is made in the background, and takes the place of the
-baseline one between two calls.
+copies of few functions: eight powers, 48 gathers. The baseline build calls them, works at one
+vector of lanes after another, leaves most passes of gcc out, and is cut into more units, which
+compilers take side by side. What is computed is the same, so that both builds give the same bits
+(but for those of a NaN). A program that has run for a while gets the full build: it is made in the
+background, and takes the place of the baseline one between two calls.
 
-Processor time of gcc in s and ms of a call on one core of an EPYC, baseline build and full one:
+Processor time of gcc in s, of the full build and of the baseline build, as 16 cores have it, on an
+EPYC: of the longest unit, and of all with the assembler and the linker.
 
-| program | baseline | full | a call, baseline | full |
+| program | full | baseline | full, all | baseline, all |
 |---|---|---|---|---|
-| `lane_forest` | 0.14 | 0.33 | 0.085 | 0.063 |
-| `boosted_trees` | 0.22 | 0.76 | 1.37 | 1.30 |
-| `lane_dormand_prince` | 0.23 | 0.51 | 0.18 | 0.15 |
-| `barrier_paths` | 0.22 | 0.43 | 1.09 | 1.04 |
-| `double_pendulum` | 0.11 | 0.48 | 15 | 14 |
-| `van_der_pol` | 0.13 | 0.19 | 27 | 16 |
+| `lane_dormand_prince` | 0.13 | 0.05 | 0.13 | 0.20 |
+| `lane_forest` | 0.15 | 0.06 | 0.16 | 0.26 |
+| `lane_bracketing` | 0.23 | 0.07 | 0.25 | 0.18 |
+| `posterior_walk` | 0.60 | 0.06 | 0.71 | 0.58 |
+| `cart_pole` | 0.31 | 0.05 | 0.32 | 0.37 |
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import re
 import signal
@@ -48,8 +50,8 @@ LEAST: Final = 24
 """Instructions of a function that is called: of fewer a call is no saving."""
 PLAIN: Final = 0.65
 """What gcc takes for an instruction of a baseline build, beside one of a full build."""
-LEAST_SAVED: Final = 500
-"""Instructions less in the longest unit that are worth two builds: gcc takes 0.03 s for them."""
+LEAST_SAVED: Final = 200
+"""Instructions less in the longest unit that are worth two builds: gcc takes 10 ms or more."""
 LONG: Final = 400
 """Instructions of a function that is worth a unit, which gcc takes 15 ms to begin."""
 PIECE: Final = 250
@@ -85,11 +87,14 @@ def baseline_units(text: ProgramText) -> list[str] | None:
     parts = [unit[len(source):] for unit in parts]
     calls = [Counter(_CALL.findall(part)) for part in parts]
     often = sum(calls, Counter())
-    called = {name for name, n in often.items() if n > 1 and counts.get(name, 0) >= LEAST}
     cores = len(os.sched_getaffinity(0))
+    alone = LONG if cores >= LEAST_CORES else math.inf
+    called = {name for name, n in often.items()
+              if counts.get(name, 0) >= (LEAST if n > 1 else alone)}
     apart: list[str] = []
     if cores >= LEAST_CORES:
-        apart = [name for name in functions if name in called and counts[name] >= LONG]
+        apart = [name for name in functions if name in called and counts[name] >= LONG
+                 and _head(functions[name], name) is not None]
         work = sum(_given(part, counts, called, of) for part, of in zip(parts, calls, strict=True))
         most = max(PIECE, 2 * work // cores)
         cut = [in_pieces(part, most, partial(_given, counts=counts, called=called))
@@ -150,10 +155,12 @@ def _calling(functions: Mapping[str, str], source: str, called: Collection[str])
 
 
 def _elsewhere(functions: Mapping[str, str], source: str, names: Sequence[str]) -> str:
-    """The text of the functions where some are in another unit."""
+    """The text of the functions, of which those with these names are called, where they are in
+    another unit."""
     for name in names:
-        text = functions[name].replace("INL ", CALLED, 1)
-        source = source.replace(text, f"{HIDDEN} {_head(text, name)};\n", 1)
+        text = functions[name]
+        source = source.replace(text.replace("INL ", CALLED, 1),
+                                f"{HIDDEN} {_head(text, name)};\n", 1)
     return source
 
 
@@ -166,10 +173,10 @@ def _with_functions(functions: Mapping[str, str], source: str, names: Sequence[s
     return source
 
 
-def _head(text: str, name: str) -> str:
-    found = re.search(rf"\w+ {name}\([^()]*\)", text)
-    assert found is not None
-    return found[0]
+def _head(text: str, name: str) -> str | None:
+    """How an inlined function begins; None of a text with others before it."""
+    found = re.search(r"^INL (\w+ (\w+)\([^()]*\)) \{", text, re.M)
+    return found[1] if found and found[2] == name else None
 
 
 # --- What is done in the background
