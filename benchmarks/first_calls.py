@@ -108,7 +108,8 @@ def child(python: str, library: str, place: str, title: str, size: str,
             done = subprocess.run(
                 [python, __file__, "--child", library, place, title, size, results],
                 capture_output=True, text=True, timeout=LONGEST, check=False,
-                env=os.environ | {"XDG_CACHE_HOME": empty, "JAX_PLATFORMS": "cpu"})  # fmt: skip
+                env=os.environ | {"XDG_CACHE_HOME": empty, "JAX_PLATFORMS": "cpu",
+                                  "CUDA_VISIBLE_DEVICES": ""})  # fmt: skip
         except subprocess.TimeoutExpired:
             return f"more than {LONGEST:.0f} s"
     if done.returncode != 0:
