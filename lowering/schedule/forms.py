@@ -167,7 +167,12 @@ class StepForms:
     def _next_in_graph(self, step: Step, schedule: Schedule, why: str) -> str | None:
         known, made = self.unfused, tensors_of(step)
         if isinstance(step, FusedGemm) and step.product not in known.products:
-            self.unfused = replace(known, products={**known.products, step.product: why})
+            # the same values behind another product that they read would fail next
+            read = {*step.operands[len(step.factors):]}
+            others = [p for s in schedule.steps if isinstance(s, Gemm) and (
+                p := s.product if isinstance(s, FusedGemm) else s.results[0]) in read]
+            self.unfused = replace(known, products={
+                **known.products, **dict.fromkeys((step.product, *others), why)})
             return "its epilogue is a kernel of its own"
         if type(step) is Gemm and step.terms:
             self.unfused = replace(known, apart={**known.apart, step.results[0]: why})
