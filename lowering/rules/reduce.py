@@ -45,7 +45,8 @@ from functrans.primitives.reduce import (
 )
 
 __all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "compared_dtype",
-           "empty_reduction", "identity_element", "in_order", "summed_conv", "summed_dot_general"]
+           "empty_reduction", "identity_element", "in_order", "product_of",
+           "summed_conv", "summed_dot_general"]
 
 
 UNROLL = 32
@@ -425,7 +426,7 @@ def summed_dot_general(eqn: Equation, xs: list[Tensor], written_out: int = 0) ->
     of_y |= {d: rank + k for k, d in enumerate(cy)}
 
     def element(s: ExprBuilder, i: Place) -> Expr:
-        return _product(s, s.read(x, tuple([i[of_x[d]] for d in range(len(x.shape))])),
+        return product_of(s, s.read(x, tuple([i[of_x[d]] for d in range(len(x.shape))])),
                         s.read(y, tuple([i[of_y[d]] for d in range(len(y.shape))])), eqn)
 
     return _sum(eqn, tuple([x.shape[d] for d in cx]), xs, element, written_out)
@@ -453,13 +454,13 @@ def summed_conv(eqn: Equation, xs: list[Tensor], written_out: int = 0) -> Tensor
         if groups is not None:
             at_x[groups[0]] = at_w[groups[1]] = i[groups[2]]
         zero = identity_element("add", x.compute)
-        return _product(s, padded(s, x, lambda: s.const(zero, x.compute), tuple(at_x), config),
+        return product_of(s, padded(s, x, lambda: s.const(zero, x.compute), tuple(at_x), config),
                         s.read(w, tuple(at_w)), eqn)
 
     return _sum(eqn, (w.shape[wd[1]], *[w.shape[d] for d in wd[2:]]), xs, element, written_out)
 
 
-def _product(s: ExprBuilder, a: Expr, b: Expr, eqn: Equation) -> Expr:
+def product_of(s: ExprBuilder, a: Expr, b: Expr, eqn: Equation) -> Expr:
     dtype = dtype_name(eqn.outvars[0].aval.dtype) or ""
     if any(dtype_name(x.aval.dtype) != dtype for x in eqn.invars):
         a, b = convert(s, a, dtype), convert(s, b, dtype)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["StepAccess", "levels_of_small_steps", "worth_compiling"]
+__all__ = ["MOST_TOGETHER", "StepAccess", "levels_of_small_steps", "worth_compiling"]
 
 MOST_TOGETHER = 32
 """Steps of a group: each has arguments of its own, and is compiled."""

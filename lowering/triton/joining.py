@@ -11,6 +11,7 @@ from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.side_by_side import (
+    MOST_TOGETHER,
     StepAccess,
     levels_of_small_steps,
     worth_compiling,
@@ -53,6 +54,8 @@ def join_small_kernels(schedule: Schedule, written: Sequence[Written],
 
     `accessed` are the buffers of each step, and `nbytes` what it moves.
     """
+    written = [w if isinstance(w, Call) else _with_ends_together(w, rejected, module)
+               for w in written]
     steps = [_access(*step, target, schedule) for step in zip(
         schedule.steps, written, accessed, nbytes, strict=True)]
     launches = [_launches(w) for w in written]
@@ -87,6 +90,25 @@ def _alike(group: list[int], launches: Sequence[list[KernelSource]],
         return [group]
     few = [k for k in group if len(launches[k][0].operands) <= FEW_OPERANDS]
     return [part for part in (few, [k for k in group if k not in few]) if part]
+
+
+def _with_ends_together(kernels: list[KernelSource], rejected: RejectedKernels,
+                        module: TritonModule) -> list[KernelSource]:
+    """The launches of a step, of which those after the first are one where they are independent.
+
+    A kernel of several sums over columns has a launch for the parts of each: that of the gradients
+    of a depthwise filter and of the batch norm before it, 13.
+    """
+    first, ends = kernels[:1], kernels[1:]
+    operands = [t for w in ends for t in w.operands]
+    if not 1 < len(ends) <= MOST_TOGETHER or len({*operands}) < len(operands) or any(
+            w.numbers for w in ends) or sum(w.grid for w in ends) > MOST_PROGRAMS:
+        return kernels
+    kernel, functions = joined(ends)
+    if rejected.of([kernel]) is not None:
+        return kernels
+    module.functions |= functions
+    return [*first, kernel]
 
 
 def _launches(written: Written) -> list[KernelSource]:

@@ -5,6 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
+from functrans.lowering.triton.steps.spec import Launch
 from tests.triton.emulated import check
 
 RNG = np.random.default_rng(0)
@@ -46,6 +47,29 @@ def test_taps_are_summed_without_tensor_cores(case):
     for fun in (f, gradients(f)):
         text = "".join(check(fun, x, w, tolerance=tolerance).sources)
         assert "def convolution" not in text and "tl.dot" not in text
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("case", CASES)
+def test_all_taps_of_a_filter_are_summed_in_one_walk(case):
+    """Of pictures whose sums are long: each operand is read once, not once for each tap."""
+    options, window, more, dtype = CASES[case]
+    f = convolution(3, **options)
+    x, w = normal(4, 66, 69, 3, dtype=dtype), normal(*window, 1, 3 * more, dtype=dtype)
+    gradient = lambda x, w: ft.grad(lambda w: f(ft.numpy.tanh(x), w).astype("float32").sum())(w)
+    program = check(gradient, x, w, tolerance=2e-2 if dtype == "bfloat16" else 1e-4)
+    walks = [s for s in program.steps if isinstance(s, Launch) and s.moved > x.nbytes]
+    assert len(walks) <= 2 and sum(s.moved for s in walks) <= 8 * x.nbytes
+
+
+@pytest.mark.parametrize("layout", ["channels first", "as rows"])
+def test_sums_of_taps_in_other_layouts(layout):
+    names = {"channels first": ("NCHW", "OIHW", "NCHW"), "as rows": ("CNW", "IWO", "CNW")}[layout]
+    f = convolution(3, window_strides=(1,) * (len(names[0]) - 2), padding="SAME",
+                    dimension_numbers=names)
+    x, w = (normal(3, 3, 41, 43), normal(3, 1, 3, 5)) if layout == "channels first" else (
+        normal(3, 8, 600), normal(1, 3, 3))
+    check(gradients(f), x, w, tolerance=1e-4)
 
 
 def test_channels_first_and_three_axes():

@@ -56,6 +56,8 @@ WAVES = 16
 # Programs of a multiprocessor whose threads read many numbers of each element: those of 16 warps,
 # with 86 registers a thread, were alone there, so that nothing hid what they waited for
 RESIDENT = 5
+# Loads of an element of which sums do not count: the gradient of a batch norm has few of each
+FEW_LOADS = 8
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,11 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     @property
     def _reads_much(self) -> bool:
-        """Whether registers for what is read of 16 elements of a thread leave few programs room."""
-        return 16 * self.loads_of_elements() > MOST_NUMBERS and not self.any_size
+        """Whether registers for what is read and summed of 16 elements of a thread, of which it may
+        have 8, leave few programs room."""
+        numbers = self.loads_of_elements() + len(self._column_reductions())
+        return 16 * numbers > MOST_NUMBERS and self.loads_of_elements() > FEW_LOADS \
+            and not self.any_size
 
     @property
     def _elements_of_a_thread(self) -> int:
