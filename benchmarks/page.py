@@ -244,6 +244,13 @@ SECTIONS = (
             "compiler was not tuned for; 19 of them, with the first calls of now.", programs),
     Section("more-programs-h100-first", "23 more programs, one H100, measured first",
             "The same on a GPU.", programs),
+    Section("ordinary-programs-h100-first", "8 ordinary networks, one H100, measured first",
+            "`benchmarks/programs.py --gpu --folder benchmarks/ordinary_programs`: networks as "
+            "many write them, before anything was changed for them.", programs),
+    Section("ordinary-programs-h100", "16 ordinary networks, one H100",
+            "The others beside them: of these nobody had looked at a time. Mobile network is "
+            "measured again, after sums over the taps of depthwise filters; the other seven "
+            "are as measured first.", programs),
     Section("cpu-amd-epyc", "Workloads, two cores of a CPU", "`benchmarks/cpu.py`.", timed),
     Section("gemm-intel-xeon", "Products of bfloat16 and int8, a CPU with AMX",
             "`benchmarks/gemm.py`.", timed),
@@ -303,6 +310,8 @@ SUITES = (
     ("more-programs-intel-xeon-first", "23 more, sixteen cores, measured first"),
     ("more-programs-intel-xeon-first-calls", "19 of them, first calls again"),
     ("more-programs-h100-first", "23 more, one H100, measured first"),
+    ("ordinary-programs-h100-first", "8 ordinary networks, one H100, measured first"),
+    ("ordinary-programs-h100", "16 ordinary networks, one H100"),
 )
 
 
@@ -350,7 +359,8 @@ def machine(results: Mapping[str, Any]) -> str:
 
 def page() -> str:
     blocks = [HEAD, "## Suites of programs\n\nGeometric means over the programs of "
-              "`benchmarks/programs/` and `benchmarks/more_programs/`.\n", "\n".join(suites())]
+              "`benchmarks/programs/`, `benchmarks/more_programs/` and "
+              "`benchmarks/ordinary_programs/`.\n", "\n".join(suites())]
     for section in SECTIONS:
         results = read(section.file)
         where = machine(results)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import complex_programs
 import numpy as np
+import ordinary_programs
 import program_rows
 import program_supervisor
 import programs
@@ -19,7 +20,8 @@ import functrans as ft
 
 ROOT = Path(__file__).parents[2]
 NAMES = programs.names()
-SUITES = [(suite, name) for suite in (programs, complex_programs) for name in suite.names()]
+SUITES = [(suite, name) for suite in (programs, complex_programs, ordinary_programs)
+          for name in suite.names()]
 of_suites = pytest.mark.parametrize(("suite", "name"), SUITES,
                                     ids=lambda x: getattr(x, "__name__", x))
 QUICK = ("--size", "tiny", "--quick", "--no-peers", "--only", "message_passing")
@@ -51,9 +53,10 @@ def test_programs_are_what_the_suite_asks_for(suite, name):
 
 
 def test_programs_import_no_library():
-    code = f"""import sys, programs, complex_programs
+    code = f"""import sys, programs, complex_programs, ordinary_programs
 for name in {NAMES}: programs.load(name)
 for name in {complex_programs.names()}: complex_programs.load(name)
+for name in {ordinary_programs.names()}: ordinary_programs.load(name)
 print('jax' in sys.modules, 'functrans' in sys.modules)"""
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", text=True,
                            capture_output=True, check=True)  # fmt: skip
