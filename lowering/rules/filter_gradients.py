@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.expr import Expr, ExprBuilder
@@ -72,16 +73,21 @@ def sums_of_taps(eqn: Equation, xs: list[Tensor], most_taps: int, least_terms: i
     extents = [aval.shape[d] for d in od]
     places = list(itertools.product(*map(range, extents)))
     sums = [reduce_elements(eqn, "add", (x.shape[groups[0]],), summed, dtype, xs,
-                            lambda s, i, tap=tap: element(tap, s, i)) for tap in places]
+                            partial(element, tap)) for tap in places]
 
     def define(s: ExprBuilder, i: Place) -> Expr:
         number = Index.of(0)
         for d, n in zip(od, extents):
             number = number * n + i[d]
-        found = s.read(sums[-1], (i[groups[2]],))
-        for k in reversed(range(len(sums) - 1)):
-            found = s.when([(number, k, k + 1)], lambda k=k: s.read(sums[k], (i[groups[2]],)),
-                           lambda found=found: found)
-        return found
+
+        def read(k: int) -> Expr:
+            return s.read(sums[k], (i[groups[2]],))
+
+        def tap(k: int) -> Expr:
+            if k == len(sums) - 1:
+                return read(k)
+            return s.when([(number, k, k + 1)], partial(read, k), partial(tap, k + 1))
+
+        return tap(0)
 
     return Map(aval.shape, dtype, sums, define, weight=0, source=eqn.source)
