@@ -212,6 +212,34 @@ def test_results_are_written_where_they_go(name):
     assert kernels_of(program) == ["attention", "attention_gradient_q", "attention_gradient_kv"]
 
 
+JOINED = {
+    "axis of three": (3 * H * D, lambda x: [x.reshape(B, T, 3, H, D)[:, :, k] for k in range(3)]),
+    "split columns": (3 * H * D, lambda x: [y.reshape(B, T, H, D) for y in jnp.split(x, 3, -1)]),
+    "values first": (3 * H * D, lambda x: [x.reshape(B, T, H, 3, D)[..., k, :]
+                                           for k in (2, 0, 1)]),
+    "shared keys": (8 * D, lambda x: [
+        y.reshape(B, T, -1, D) for y in jnp.split(x, [4 * D, 6 * D], -1)]),
+}
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_of_parts_of_a_product_are_written_where_they_are_joined(name, dtype):
+    width, parts = JOINED[name]
+    x, w = array(B, T, 12).astype(dtype), (array(12, width) / 3).astype(dtype)
+
+    def loss(x, w):
+        q, k, v = parts(x @ w)
+        return (ft.nn.dot_product_attention(q, k, v, is_causal=True) ** 2).sum(dtype="float32")
+
+    program = check(ft.grad(loss, (0, 1)), x, w, tolerance=2e-3)
+    kernels = kernels_of(program)
+    assert sum("attention" in n for n in kernels) == 3
+    after = kernels[kernels.index("attention_gradient_kv") + 1:]
+    assert after and all("matmul" in n for n in after), kernels
+
+
 def test_gradients_of_some_operands():
     for argnums in (0, 1, 2, (0, 1), (1, 2)):
         loss = ft.grad(lambda q, k, v, w: (attend(q, k, v, causal()) * w).sum(), argnums)

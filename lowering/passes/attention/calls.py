@@ -127,8 +127,9 @@ class Attend(Call):
         """The results that have a layout."""
         return {"out": self.out}
 
-    def move(self, name: str, view: View) -> None:
-        """Write a result to another place. Raises NotSoftmax where kernels cannot."""
+    def move(self, views: Mapping[str, View]) -> None:
+        """Write results to other places, all or none. Raises NotSoftmax where kernels cannot."""
+        view = views["out"]
         if view.factor != 1:
             raise NotSoftmax("a multiple")
         self.layout.strides(view)
@@ -163,7 +164,7 @@ class AttendGradient(Call):
         """Read and write the tensors of the views, those of the attention included."""
         reads = dict.fromkeys(v.tensor for v in self.reads.values())
         self.operands = (*reads, self.attend.sums)
-        results = [v.tensor for v in self.made.values()]
+        results = dict.fromkeys(v.tensor for v in self.made.values())
         self.results = (*results, *self.any_flags)
 
     @property
@@ -171,14 +172,19 @@ class AttendGradient(Call):
         """What it reads, the results of the attention included."""
         return {**self.attend.views, **self.attend.made, **self.views}
 
-    def move(self, name: str, view: View) -> None:
-        """Write a result to another place. Raises NotSoftmax where kernels cannot."""
-        self.attend.layout.strides(view, name != "dq")
-        if name == "dv" and view.factor != 1:
-            raise NotSoftmax("a multiple")
-        if name != "dv":
-            self.factors[name] *= view.factor
-        self.made[name] = view
+    def move(self, views: Mapping[str, View]) -> None:
+        """Write results to other places, all or none. Raises NotSoftmax where kernels cannot.
+
+        Several may be parts of one tensor.
+        """
+        for name, view in views.items():
+            self.attend.layout.strides(view, name != "dq")
+            if name == "dv" and view.factor != 1:
+                raise NotSoftmax("a multiple")
+        for name, view in views.items():
+            if name != "dv":
+                self.factors[name] *= view.factor
+            self.made[name] = view
         self.connect()
 
     @property

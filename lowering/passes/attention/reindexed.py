@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from functrans.lowering.loops.expr import Expr, ExprBuilder, reachable_expressions
 from functrans.lowering.loops.index import (
@@ -17,11 +17,20 @@ from functrans.lowering.loops.index import (
 )
 from functrans.lowering.loops.tensor import Map, Tensor
 
-__all__ = ["NotSoftmax", "moved", "split_view"]
+__all__ = ["NotSoftmax", "Part", "moved", "split_view"]
 
 
 class NotSoftmax(Exception):
     """An expression is something else."""
+
+
+class Part(NamedTuple):
+    """What of a tensor lies between two places along an axis."""
+
+    axis: int
+    start: int
+    size: int
+
 
 def moved(e: Expr, places: Mapping[LoopVar, Index], s: ExprBuilder) -> Expr:
     """An expression at other places."""
@@ -54,10 +63,13 @@ def _moved(index: Index, places: Mapping[LoopVar, Index], made: Mapping[Expr, Ex
     return total
 
 
-def split_view(t: Tensor, s: ExprBuilder) -> tuple[Expr, dict[LoopVar, int]]:
+def split_view(t: Tensor, s: ExprBuilder, part: Part | None = None
+               ) -> tuple[Expr, dict[LoopVar, int]]:
     """An element of a tensor, and the steps of its variables in it: dimensions that are read in
     pieces are variables of their own."""
     pieces = [[n] for n in t.shape]
+    if part is not None:
+        pieces[part.axis] = [part.size]
     for _ in range(4):
         variables: dict[LoopVar, int] = {}
         index, step = [ZERO] * len(pieces), 1
@@ -71,7 +83,9 @@ def split_view(t: Tensor, s: ExprBuilder) -> tuple[Expr, dict[LoopVar, int]]:
                     variables[v] = step * inner
                     index[d] = index[d] + Index.of(v) * inner
                 inner *= n
-            step *= inner
+            step *= t.shape[d]
+            if part is not None and part.axis == d:
+                index[d] = index[d] + part.start
         e = t.define(s, tuple(index)) if isinstance(t, Map) else s.read(t, tuple(index))
         cut = _cut(e, pieces)
         if cut is None:
