@@ -34,7 +34,11 @@ from functrans.lowering.triton.templates import attention as attention_template
 from functrans.lowering.triton.templates import convolution as convolution_template
 from functrans.lowering.triton.templates import matmul as matmul_template
 from functrans.lowering.triton.templates import matmul_configs
-from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
+from functrans.lowering.triton.templates.attention import (
+    AttentionConfig,
+    AttentionProblem,
+    Heads,
+)
 from functrans.lowering.triton.templates.attention_gradient import (
     AttentionGradientProblem,
     backward,
@@ -100,6 +104,7 @@ def shown(config: Any) -> str:
             text += f" {short}{value}" if len(short) == 1 else f" {short} {value}"
     if isinstance(config, MatmulConfig) and config.persistent and not config.flat:
         text += " nested"
+    text += " one loop" * getattr(config, "one_loop", False)
     return text + (" copied" if getattr(config, "descriptors", False) else "")
 
 
@@ -178,6 +183,12 @@ def attention_parts(dtype: str, batch: int, heads: int, length: int, size: int, 
     return p, 4.0 * batch * heads * length * length * size * (0.5 if causal else 1)
 
 
+def with_one_loop(configs: list[AttentionConfig], causal: bool) -> list[AttentionConfig]:
+    """Configurations, and those of causal scores with all blocks in one loop."""
+    more = [replace(c, one_loop=True) for c in configs] if causal else []
+    return list(dict.fromkeys([*configs, *more]))
+
+
 def attention_case(title: str, dtype: str, batch: int, heads: int, length: int, size: int,
                    causal: bool = False, precision: str = "ieee", goal: float = 0) -> Case:
     p, work = attention_parts(dtype, batch, heads, length, size, causal, precision)
@@ -202,10 +213,10 @@ def attention_case(title: str, dtype: str, batch: int, heads: int, length: int, 
         return lambda: torch.nn.functional.scaled_dot_product_attention(
             t["q"], t["k"], t["v"], is_causal=causal)
 
-    return Case(title, {shown(c): attention_template.forward(p, c)
-                        for c in attention_template.configs(p, 20)}, tensors, ("out", "sums"),
-                expected, sdpa, work, "TFLOP/s", ERROR[precision if dtype == "fp32" else dtype],
-                goal)
+    tried = with_one_loop(attention_template.configs(p, 20), causal)
+    return Case(title, {shown(c): attention_template.forward(p, c) for c in tried}, tensors,
+                ("out", "sums"), expected, sdpa, work, "TFLOP/s",
+                ERROR[precision if dtype == "fp32" else dtype], goal)
 
 
 def gradient_cases(title: str, dtype: str, batch: int, heads: int, length: int, size: int,
@@ -251,9 +262,11 @@ def gradient_cases(title: str, dtype: str, batch: int, heads: int, length: int, 
     one, other = dq_configs(g, 20)[0], dk_dv_configs(g, 20)[0]
     error = 3 * ERROR[dtype]
     return [
-        Case(f"{title}: dq", {shown(c): backward(g, c, other)[:1] for c in dq_configs(g, 20)},
+        Case(f"{title}: dq", {shown(c): backward(g, c, other)[:1]
+                              for c in with_one_loop(dq_configs(g, 20), causal)},
              tensors, ("dq",), lambda t: {"dq": expected(t)["dq"]}, None, work, "TFLOP/s", error),
-        Case(f"{title}: dk, dv", {shown(c): backward(g, one, c)[1:] for c in dk_dv_configs(g, 20)},
+        Case(f"{title}: dk, dv", {shown(c): backward(g, one, c)[1:]
+                                  for c in with_one_loop(dk_dv_configs(g, 20), causal)},
              tensors, ("dk", "dv"), lambda t: {n: expected(t)[n] for n in ("dk", "dv")}, None,
              1.5 * work, "TFLOP/s", error),
         Case(f"{title}: all", {f"{shown(a)} | {shown(b)}": backward(g, a, b) for a, b in zip(
@@ -376,11 +389,13 @@ def cases() -> list[Case]:
         matmul_case("16384 of 64^3 bf16", "bf16", 64, 64, 64, small, bytes_moved=True),
         attention_case("attention 4096 x 64 bf16", "bf16", 4, 16, 4096, 64, goal=460),
         attention_case("attention 4096 x 64 bf16, causal", "bf16", 4, 16, 4096, 64, causal=True),
+        attention_case("attention 1024 x 64 bf16, causal", "bf16", 8, 16, 1024, 64, causal=True),
         attention_case("attention 4096 x 128 bf16", "bf16", 4, 16, 4096, 128),
         attention_case("attention 2048 x 64 fp32 tf32", "fp32", 4, 16, 2048, 64, precision="tf32"),
         attention_case("attention 2048 x 64 fp32", "fp32", 4, 16, 2048, 64),
         *gradient_cases("gradient 2048 x 64 bf16", "bf16", 4, 16, 2048, 64, goal=380),
         *gradient_cases("gradient 2048 x 64 bf16, causal", "bf16", 4, 16, 2048, 64, causal=True),
+        *gradient_cases("gradient 1024 x 64 bf16, causal", "bf16", 8, 16, 1024, 64, causal=True),
         *gradient_cases("gradient 2048 x 128 bf16", "bf16", 4, 16, 2048, 128),
         *convolution_cases("3x3, 56 x 56 x 64", 128, 56, 64, 64, 3, 1),
         *convolution_cases("3x3, 56 x 56 x 256", 64, 56, 256, 256, 3, 1),

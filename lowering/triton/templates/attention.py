@@ -118,7 +118,8 @@ class AttentionProblem:
 class AttentionConfig:
     """`block_m` queries and `block_n` keys at a time; `persistent`: programs of a multiprocessor.
 
-    With descriptors, tiles come through the copy engine.
+    With descriptors, tiles come through the copy engine. `one_loop`: all blocks of causal scores
+    are tested, which short rows prefer to a loop of a block or two behind the other.
     """
 
     block_m: int
@@ -127,6 +128,7 @@ class AttentionConfig:
     stages: int
     descriptors: bool = False
     persistent: int = 0
+    one_loop: bool = False
 
 
 LAUNCH = '''
@@ -161,11 +163,15 @@ cols = tl.arange(0, BLOCK_N)
 '''
 
 WALK = '''SPANS
-for start in range(0, free, BLOCK_N):
-    FREE_STEP
-if not (KEYS_EVEN and not CAUSAL):
-    for start in range(free, end, BLOCK_N):
+if CAUSAL and ONE_LOOP:
+    for start in range(0, end, BLOCK_N):
         BOUND_STEP
+else:
+    for start in range(0, free, BLOCK_N):
+        FREE_STEP
+    if not (KEYS_EVEN and not CAUSAL):
+        for start in range(free, end, BLOCK_N):
+            BOUND_STEP
 '''
 
 BODY = QUERY_BLOCK + '''BASES
@@ -220,7 +226,9 @@ if BIASED:
 if MASKED and not FILLED:
     s = tl.where(seen, s, float('-inf'))
 if BOUND:
-    if CAUSAL:
+    if CAUSAL and KEYS_EVEN:
+        s = tl.where(start + COLS <= ROWS + offset, s, float('-inf'))
+    elif CAUSAL:
         s = tl.where((start + COLS < keys) & (start + COLS <= ROWS + offset), s, float('-inf'))
     else:
         s = tl.where(start + COLS < keys, s, float('-inf'))
@@ -357,7 +365,8 @@ def constants(p: AttentionProblem, config: AttentionConfig) -> dict[str, object]
     return {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "SIZE": power_of_two(p.size),
         "VALUE_SIZE": power_of_two(p.value_size), "SHARED": p.heads // p.key_heads,
-        "PERSISTENT": config.persistent > 0, "CAUSAL": p.causal, "BIASED": p.bias is not None,
+        "PERSISTENT": config.persistent > 0, "ONE_LOOP": config.one_loop,
+        "CAUSAL": p.causal, "BIASED": p.bias is not None,
         "MASKED": p.mask is not None, "KEYS_EVEN": p.keys % config.block_n == 0,
         "QUERIES_EVEN": p.queries % config.block_m == 0,
         "EMPTY_ROWS": p.mask is not None or p.bias is not None or (p.causal and p.offset < 0),
@@ -436,8 +445,9 @@ def forward(p: AttentionProblem, config: AttentionConfig, name: str = "attention
         "LENGTH": Expression("queries"), "BLOCK": config.block_m, "PLACES": Expression("heads")}
 
     def step(bound: bool) -> list[str]:
-        text = STEP.replace("LOAD_K", k.load("start", "(start + cols)", bound, True))
-        text = text.replace("LOAD_V", v.load("start", "(start + cols)", bound))
+        cut = bound and not values["KEYS_EVEN"]
+        text = STEP.replace("LOAD_K", k.load("start", "(start + cols)", cut, True))
+        text = text.replace("LOAD_V", v.load("start", "(start + cols)", cut))
         return [text.replace("SCORES", SCORES.strip("\n")).replace("BOUND", str(bound))]
 
     blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor],
