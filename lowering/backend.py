@@ -20,6 +20,7 @@ from functrans.lowering.keys import has_keys, without_keys
 
 if TYPE_CHECKING:
     from functrans.lowering.report import CollectiveNote
+    from functrans.lowering.spmd.partition import Partitioned
 
 __all__ = [
     "AUTO",
@@ -33,6 +34,7 @@ __all__ = [
     "compile_on_mesh",
     "computes_on_gpus",
     "default_backend",
+    "divided_on_mesh",
     "get_backend",
     "inspect_on_mesh",
     "is_built_in",
@@ -149,12 +151,17 @@ def compile_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequenc
                             lambda parts, given: compile_for(backend, parts, given, False))
 
 
+def divided_on_mesh(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partitioned:
+    """The program of each device of a mesh."""
+    from functrans.lowering.spmd.partition import partition  # noqa: PLC0415  as above
+
+    return partition(jaxpr, mesh, in_dims)
+
+
 def inspect_on_mesh(backend: Backend, jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]
                     ) -> tuple[Jaxpr, Sequence[CollectiveNote], Executable]:
     """The program of each device of a mesh, its collectives, and that program to look at."""
-    from functrans.lowering.spmd.partition import partition  # noqa: PLC0415  as above
-
-    parts = partition(jaxpr, mesh, in_dims)
+    parts = divided_on_mesh(jaxpr, mesh, in_dims)
     return parts.jaxpr, parts.notes, backend.inspectable(
         parts.jaxpr, frozenset(), lambda: compile_for(backend, parts.jaxpr, frozenset(), False))
 

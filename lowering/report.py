@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from functrans.core.avals import ShapedArray
 from functrans.core.byte_text import byte_text as bytes_text
 from functrans.core.byte_text import count_text
 from functrans.core.dims import Size
@@ -37,6 +38,7 @@ __all__ = [
     "bytes_text",
     "count_text",
     "line_of",
+    "received_bytes",
 ]
 
 
@@ -362,6 +364,15 @@ class CollectiveNote:
     def line(self) -> Line | None:
         """The line of the user that it is for."""
         return line_of(self.source)
+
+
+def received_bytes(name: str, aval: ShapedArray, n: int) -> Any:
+    """Bytes that each of n devices receives in a collective whose operand has that type."""
+    if name in ("psum", "pmax", "pmin"):
+        return 2 * aval.nbytes * (n - 1) // n
+    if name == "all_gather":
+        return aval.nbytes * (n - 1)
+    return aval.nbytes if name == "ppermute" else aval.nbytes * (n - 1) // n
 
 
 @dataclass(frozen=True)

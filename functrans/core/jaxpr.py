@@ -271,6 +271,24 @@ def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
                 yield item
 
 
+def with_bodies(eqn: Equation, change: Callable[[Jaxpr], Jaxpr]) -> Equation:
+    """An equation whose bodies are changed; the equation itself where none of them is."""
+    def changed(value: Any) -> Any:
+        if isinstance(value, ClosedJaxpr):
+            inner = change(value.jaxpr)
+            return value if inner is value.jaxpr else value.replace(jaxpr=inner)
+        if isinstance(value, Jaxpr):
+            return change(value)
+        if isinstance(value, tuple):
+            new = tuple([changed(v) for v in value])
+            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        return value
+
+    params = {k: changed(v) for k, v in eqn.params.items()}
+    same = all(params[k] is v for k, v in eqn.params.items())
+    return eqn if same else eqn.replace(params=params)
+
+
 class _Names:
     """Letters for variables in the order in which they are met: a, b, ..., z, ba, bb, ..."""
 

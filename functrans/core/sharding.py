@@ -20,7 +20,7 @@ from functrans.core.mesh import (
     spec_of,
 )
 
-__all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
+__all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding", "same_parts"]
 
 Index = tuple[slice, ...]
 
@@ -199,15 +199,25 @@ def _rank_indices(mesh: Mesh, dims: DimAxes, shape: tuple[int, ...]) -> tuple[In
         at = mesh.coordinates(rank)
         index = []
         for n, axes in zip(shape, dims, strict=True):
-            if not axes:
+            sizes = [mesh.shape[a] for a in axes]
+            if set(sizes) <= {1}:
                 index.append(slice(None))
                 continue
-            sizes = [mesh.shape[a] for a in axes]
             place = int(np.ravel_multi_index([at[a] for a in axes], sizes))
             part = n // mesh.size_of(axes)
             index.append(slice(place * part, (place + 1) * part))
         found.append(tuple(index))
     return tuple(found)
+
+
+def same_parts(a: Sharding, b: Sharding, shape: tuple[int, ...]) -> bool:
+    """Whether ranks have the same parts of an array by two shardings, in the same order.
+
+    P("x", None) and P("x") are not equal, as in JAX, and give the same parts.
+    """
+    return a == b or (isinstance(a, NamedSharding) and isinstance(b, NamedSharding)
+                      and a.mesh.ranks == b.mesh.ranks
+                      and a.rank_indices(shape) == b.rank_indices(shape))
 
 
 ALONE = "_device"

@@ -63,10 +63,17 @@ def _sharding(x: Any) -> Sharding | None:
 
 
 def dims_on(mesh: Mesh, x: Any) -> DimAxes:
-    """How an argument lies on the mesh of a program: as it is, or whole."""
+    """How an argument lies on the mesh of a program: as it is, or whole.
+
+    The axes of a mesh of the same devices may have other names, as those of two calls of `pmap`.
+    """
     sharding = _sharding(x)
     if isinstance(sharding, NamedSharding) and sharding.mesh == mesh:
         return sharding.dims(x.shape)
+    if isinstance(sharding, NamedSharding) and sharding.mesh.ranks == mesh.ranks \
+            and [*sharding.mesh.shape.values()] == [*mesh.shape.values()]:
+        names = dict(zip(sharding.mesh.axis_names, mesh.axis_names, strict=True))
+        return tuple([tuple([names[a] for a in axes]) for axes in sharding.dims(x.shape)])
     return ((),) * getattr(x, "ndim", 0)
 
 

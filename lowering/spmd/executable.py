@@ -21,7 +21,7 @@ from functrans.core.axes import axis_names
 from functrans.core.communicator import OPS, TYPES, Broken, Connection, MeshMember, key_of
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.mesh import DimAxes, Mesh, spec_of
-from functrans.core.sharding import sharding_on
+from functrans.core.sharding import same_parts, sharding_on
 from functrans.core.shards import cut, in_shards, place_part, shards_of
 from functrans.distributed.engines import engine_for
 from functrans.lowering.executable import Executable, WrapperExecutable
@@ -109,7 +109,7 @@ class MeshProgram:
     def _parts(self, x: Any, sharding: Any, dtype: Any) -> Sequence[Any]:
         """The parts of an argument, one for each device of this process."""
         shards = shards_of(x)
-        if shards is not None and shards.sharding == sharding:
+        if shards is not None and same_parts(shards.sharding, sharding, tuple(x.shape)):
             return shards.parts
         if not isinstance(x, ArrayBase):
             x = np.asarray(x, dtype)

@@ -12,6 +12,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.mesh import DimAxes, Mesh, spec_of
 from functrans.lowering.report import CollectiveNote
+from functrans.lowering.spmd.scattered_sums import Cut
 from functrans.primitives.arithmetic import add, mul
 from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import (
@@ -79,14 +80,16 @@ def _common(a: Sequence[str], b: Sequence[str]) -> int:
 class Placement:
     """Makes collectives, in the program that is being staged, and notes what asked for them.
 
-    `coordinates` has the place of the device along each axis of the mesh, as values.
+    `coordinates` has the place of the device along each axis of the mesh, as values; `cuts` are
+    noted where values are cut along one axis.
     """
 
     def __init__(self, mesh: Mesh, coordinates: Mapping[str, Any],
-                 notes: list[tuple[CollectiveNote, Equation]]) -> None:
+                 notes: list[tuple[CollectiveNote, Equation]], cuts: list[Cut]) -> None:
         self.mesh = mesh
         self.coordinates = coordinates
         self.notes = notes
+        self.cuts = cuts
         self._asking: Equation | None = None
         self._why = ""
 
@@ -168,7 +171,12 @@ class Placement:
                 sizes[k] //= self.mesh.size_of(extra)
                 starts[k] = self.offset(extra, sizes[k])
         if tuple(sizes) != tuple(value.shape):
-            value = dynamic_slice_p.bind(value, *starts, slice_sizes=tuple(sizes))
+            part: Any = dynamic_slice_p.bind(value, *starts, slice_sizes=tuple(sizes))
+            along = [k for k, n in enumerate(sizes) if n != value.shape[k]]
+            if len(along) == 1:
+                (k,) = along
+                self.cuts.append(Cut(part.eqn, tuple(wanted[k][len(have[k]):]), k))
+            value = part
         return Local(value, wanted, x.aval)
 
     def _exchange(self, value: Any, axis: str, split: int, concat: int, x: Local,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.core.staging import stage
-from functrans.lowering.report import CollectiveNote
+from functrans.lowering.report import CollectiveNote, received_bytes
 from functrans.lowering.spmd.control import CONTROL
 from functrans.lowering.spmd.families import rule_of
 from functrans.lowering.spmd.layout import Local, Placement, whole
 from functrans.lowering.spmd.plain import plain_params
+from functrans.lowering.spmd.scattered_sums import Cut, with_scattered_sums
+from functrans.primitives.arithmetic import add
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import (
@@ -32,11 +34,14 @@ from functrans.primitives.collective import (
     all_gather_p,
     all_to_all_p,
     axis_index_p,
+    psum_p,
     psum_scatter_p,
     pvary_p,
 )
 from functrans.primitives.compare import eq
 from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.convert import convert_element_type, convert_element_type_p
+from functrans.primitives.shape import reshape, slice_in_dim
 from functrans.primitives.shard_map import local_aval, shard_map_p, sharding_constraint_p
 
 __all__ = ["Partitioned", "partition"]
@@ -63,10 +68,12 @@ def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partition
     """The program of each device of `mesh` for operands in parts; results are as they come."""
     out_dims: list[DimAxes] = []
     notes: list[tuple[CollectiveNote, Equation]] = []
+    cuts: list[Cut] = []
     count = len(mesh.axis_names)
 
     def fun(*args: Any) -> list[Any]:
-        walk = PartitionWalk(mesh, dict(zip(mesh.axis_names, args[:count], strict=True)), notes)
+        walk = PartitionWalk(mesh, dict(zip(mesh.axis_names, args[:count], strict=True)), notes,
+                             cuts)
         operands = [Local(x, d, a) for x, d, a in
                     zip(args[count:], in_dims, jaxpr.in_avals, strict=True)]
         outs = walk.run(jaxpr, operands)
@@ -78,8 +85,10 @@ def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partition
     assert not closed.consts
     program = prune_jaxpr(closed.jaxpr)
     kept = set(map(id, _equations(program)))
+    told = [(note, eqn) for note, eqn in notes if id(eqn) in kept]
+    program = with_scattered_sums(program, cuts, told, mesh)
     return Partitioned(program, mesh, tuple(in_dims), tuple(out_dims),
-                       tuple([note for note, eqn in notes if id(eqn) in kept]))
+                       tuple([note for note, _ in told]))
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[Equation]:
@@ -180,7 +189,7 @@ class PartitionWalk(Placement):
         body, mesh = eqn.params["jaxpr"], eqn.params["mesh"]
         placed = [self.place(x, d)
                   for x, d in zip(operands, eqn.params["in_dims"], strict=True)]
-        inner = _Manual(self.mesh, self.coordinates, self.notes)
+        inner = _Manual(self.mesh, self.coordinates, self.notes, self.cuts)
         outs = inner.run(body, [whole(x.value, local_aval(x.aval, x.dims, mesh))
                                 for x in placed])
         return [Local(o.value, d, v.aval) for o, d, v in
@@ -199,6 +208,11 @@ class PartitionWalk(Placement):
 class _Manual(PartitionWalk):
     """Applies the body of a shard_map: values are parts already, collectives are its own."""
 
+    def __init__(self, mesh: Mesh, coordinates: Mapping[str, Any],
+                 notes: list[tuple[CollectiveNote, Equation]], cuts: list[Cut]) -> None:
+        super().__init__(mesh, coordinates, notes, cuts)
+        self._narrow: dict[int, tuple[Any, Any]] = {}  # what was converted, by what it became
+
     def apply(self, eqn: Equation, operands: Sequence[Local]) -> list[Local]:
         primitive, params = eqn.primitive, eqn.params
         if primitive in (shard_map_p, pvary_p, axis_index_p) or primitive in CONTROL:
@@ -214,13 +228,46 @@ class _Manual(PartitionWalk):
             (x,) = values
             axes = params["axis_name"]
             axes = axes if isinstance(axes, tuple) else (axes,)
+            narrow = self._narrow.get(id(x), (None, None))[1] if primitive is psum_p else None
+            if narrow is not None and _is_less_to_gather(narrow.aval, x.aval,
+                                                         self.mesh.size_of(axes)):
+                return [self._sum_of_gathered(narrow, x, axes)]
             out, own = _with_parts_first(primitive, x, params)
-            self.note(primitive.name, axes, x, _received(primitive.name, x.aval,
+            self.note(primitive.name, axes, x, received_bytes(primitive.name, x.aval,
                                                          self.mesh.size_of(axes)), own)
             return [whole(out, get_aval(out))]
         outs = primitive.bind(*values, **plain_params(params))
+        if primitive is convert_element_type_p:
+            self._narrow[id(outs)] = outs, values[0]
         results = list(outs) if primitive.multiple_results else [outs]
         return [whole(r, get_aval(r)) for r in results]
+
+    def _sum_of_gathered(self, narrow: Any, x: Any, axes: tuple[str, ...]) -> Local:
+        """A sum over few devices of what was converted to a wider dtype."""
+        n, aval = self.mesh.size_of(axes), narrow.aval
+        own = all_gather_p.bind(narrow, axis_name=axes, axis_size=n, dimension=0)
+        self.note("all_gather", axes, narrow, aval.nbytes * (n - 1), own,
+                  f"a sum over devices of what became {x.aval}: the narrower ones are fewer bytes")
+        parts = [convert_element_type(reshape(slice_in_dim(own, k, k + 1), aval.shape),
+                                      x.aval.dtype) for k in range(n)]
+        out = parts[0]
+        for part in parts[1:]:
+            out = add(out, part)
+        return whole(out, get_aval(out))
+
+
+LEAST_GATHERED: Final = 1 << 20
+"""Bytes of the narrower values; the latency of less is all that it takes."""
+
+
+def _is_less_to_gather(narrow: ShapedArray, wide: ShapedArray, n: int) -> bool:
+    """Whether each of n devices receives fewer bytes of all narrow values than of their sum.
+
+    A sum in a ring takes 2 (n - 1) / n of the wide ones: so of 2 and 3 devices where the wide
+    dtype has twice the bytes, as gradients in bfloat16 of parameters in float32.
+    """
+    return (narrow.is_static and narrow.nbytes >= LEAST_GATHERED
+            and n * narrow.dtype.itemsize < 2 * wide.dtype.itemsize)
 
 
 def _with_parts_first(primitive: Collective, x: Any,
@@ -242,13 +289,3 @@ def _with_parts_first(primitive: Collective, x: Any,
         return move_axis(own, 0, params["concat"]), own
     own = primitive.bind(x, **params)
     return own, own
-
-
-def _received(name: str, aval: ShapedArray, n: int) -> Any:
-    """Bytes that each device receives in a collective whose operand has that type."""
-    if name in ("psum", "pmax", "pmin"):
-        return 2 * aval.nbytes * (n - 1) // n
-    if name == "all_gather":
-        return aval.nbytes * (n - 1)
-    return aval.nbytes if name == "ppermute" else aval.nbytes * (n - 1) // n
-

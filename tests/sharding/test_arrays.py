@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans import lax
 from functrans import numpy as jnp
 from functrans.errors import ArgumentError, AxisNameError, ShapeError, ShardingError
 from functrans.sharding import Mesh, NamedSharding, P, SingleDeviceSharding
@@ -176,3 +177,19 @@ def test_pictures(capsys):
     assert "cpu:0, cpu:1, cpu:2, cpu:3" in capsys.readouterr().out
     with pytest.raises(ArgumentError, match="one or two axes"):
         ft.debug.visualize_sharding((2, 2, 2), on(P()).sharding)
+
+
+@pytest.mark.parametrize("spec", [P("a", None), P(("a",)), P("a")])
+def test_parts_are_taken_as_they_are_by_specs_that_say_the_same(spec):
+    """And from meshes of the same devices whose axes have other names."""
+    mesh = mesh_of(4)
+    renamed = ft.make_mesh((4,), ("r",), devices=list(mesh.ranks))
+    f = ft.jit(lambda x: x * 2, donate_argnums=0)
+    g = ft.jit(ft.shard_map(lambda x: x + lax.axis_index("a"), mesh, P("a"), P("a")),
+               donate_argnums=0)
+    for run, sharding in ((f, NamedSharding(mesh, spec)), (g, NamedSharding(mesh, spec)),
+                          (g, NamedSharding(renamed, P("r")))):
+        x = ft.jit(lambda x: x + 1, out_shardings=sharding)(np.ones((8, 512), np.float32))
+        before = [np.asarray(s.data).ctypes.data for s in x.addressable_shards]
+        y = run(x)
+        assert [np.asarray(s.data).ctypes.data for s in y.addressable_shards] == before

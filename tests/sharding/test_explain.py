@@ -84,3 +84,61 @@ def test_norms_of_samples_move_no_gradients():
     for a, b in zip(ft.tree.leaves(clipped(params, xs, ys)),
                     ft.tree.leaves(clipped(params, x, y)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def loss(w, x):
+    return (jnp.tanh(x @ w) ** 2).sum()
+
+
+def step(w, x):
+    return w - 0.1 * ft.grad(loss)(w, x)
+
+
+def steps(w, x):
+    return lax.scan(lambda w, _: (step(w, x), None), w, None, length=3)[0]
+
+
+@pytest.mark.parametrize(("spec", "sums"), [
+    (P("a"), [("psum_scatter", ("a",), 256), ("psum", ("b",), 256)]),
+    (P(None, "b"), [("psum_scatter", ("b",), 256), ("psum", ("a",), 256)]),
+    (P(("a", "b")), [("psum_scatter", ("a", "b"), 384)]),
+    (P(), [("psum", ("a", "b"), 768)]),
+])
+def test_a_sum_of_which_parts_are_needed_is_scattered(spec, sums):
+    w, x = struct(spec, 16, 8), struct(P(("a", "b")), 32, 16)
+    for f in (step, steps):
+        found = [c for c in collectives(f, w, x) if c[0] != "all_gather" and c[2] > 8]
+        assert found == sums
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=s.shape).astype(np.float32) for s in (w, x)]
+    placed = [ft.device_put(v, s.sharding) for v, s in zip(values, (w, x), strict=True)]
+    for f in (step, steps):
+        out = ft.jit(f)(*placed)
+        np.testing.assert_allclose(out, f(*values), rtol=1e-4, atol=1e-5)
+
+
+def test_a_sum_that_is_needed_whole_besides_is_not_scattered():
+    def clipped(w, x):
+        g = ft.grad(loss)(w, x)
+        return w - 0.1 * g, jnp.sort(g, axis=0)
+
+    found = collectives(clipped, struct(P("a"), 16, 8), struct(P("a"), 32, 16))
+    assert "psum_scatter" not in [name for name, _, _ in found]
+
+
+def test_sums_over_few_devices_of_what_was_narrow_are_gathered():
+    mesh = mesh_of(2)
+
+    def f(x):
+        return lax.psum(x.astype("float32") * 1, "a"), lax.psum(x.astype("float32"), "a")
+
+    run = ft.jit(ft.shard_map(f, mesh, P("a"), P()))
+    x = np.random.default_rng(0).normal(size=(2 << 10, 1 << 10)).astype(jnp.bfloat16)
+    notes = ft.explain(run, x).report.collectives
+    assert [(n.name, n.nbytes) for n in notes] == [("psum", 4 << 20), ("all_gather", 2 << 20)]
+    assert "the narrower ones are fewer bytes" in notes[1].why
+    first, second = run(x)
+    np.testing.assert_array_equal(first, second)
+    four = ft.jit(ft.shard_map(lambda x: lax.psum(x.astype("float32"), "a"), mesh_of(4), P("a"),
+                               P()))
+    assert [n.name for n in ft.explain(four, x).report.collectives] == ["psum"]
