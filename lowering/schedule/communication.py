@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 __all__ = ["ALONE", "BESIDE", "CollectiveTimes", "CommunicatedStep", "Overlap",
-           "beside_computation", "overlapped_order"]
+           "beside_computation", "overlapped_order", "with_gathered_sums"]
 
 LEAST: Final = 8 << 20
 MOST: Final = 48 << 20
@@ -23,25 +23,35 @@ MOST: Final = 48 << 20
 BUCKETS: Final = 12
 """How many there are of them, between these bounds. A device that begins waits for the others:
 of 49 sums of a step of a transformer on two H100 each took 126 us longer than its bytes."""
+SMALL: Final = 1 << 19
+"""Bytes of gatherings that are given with the next one: their latency is most of what they take."""
 AHEAD: Final = 1.5
 """Times what a gathering takes that it begins before it is needed: estimates are not exact."""
 
 
 @dataclass(frozen=True)
 class CollectiveTimes:
-    """What collectives take, in seconds, by the bytes that each device sends."""
+    """What collectives take, in seconds, by the bytes that each device sends; `each` is of every
+    further one that is given together with the first."""
 
     latency: float
     byte: float
+    each: float
 
-    def seconds(self, nbytes: int) -> float:
-        return self.latency + nbytes * self.byte
+    def seconds(self, nbytes: int, count: int = 1) -> float:
+        return self.latency + nbytes * self.byte + (count - 1) * self.each
 
 
-ALONE: Final = CollectiveTimes(20e-6, 1 / 280e9)
+ALONE: Final = CollectiveTimes(20e-6, 1 / 280e9, 3e-6)
 """Between two H100 by NVLink: sums of 1 MB take 33 us, of 16 MB 82, of 256 MB 903."""
-BESIDE: Final = CollectiveTimes(20e-6, 1 / 70e9)
-"""The same with the few programs that leave the other multiprocessors to kernels: an estimate."""
+BESIDE: Final = CollectiveTimes(10e-6, 1 / 40e9, 15e-6)
+"""The same with the few programs that leave the other multiprocessors to kernels. In steps of a
+transformer gatherings of 25 MB from each device take 0.61 ms, of 17 MB 0.48, of 4.2 MB 0.10 to
+0.12, of 1 MB 0.04 and of 2 kB 0.006; scattered sums of 17 MB 0.37, sums of 50 MB 0.86, and 24 small
+ones together 0.44 (alone 0.08)."""
+OF_GIVEN: Final = 4
+"""Steps that at most come before a gathering of what a program was given, such as its parameters.
+"""
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,30 @@ def _dependencies(steps: Sequence[CommunicatedStep]) -> list[set[int]]:
     return found
 
 
+def with_gathered_sums(steps: Sequence[CommunicatedStep]) -> list[CommunicatedStep]:
+    """The steps, where gatherings of what the program computed begin as sums do.
+
+    To wait with those would only keep the links idle: gradients are gathered to be added up.
+    """
+    if not any(step.gathers for step in steps):
+        return list(steps)
+    before = _dependencies(steps)
+
+    def is_of_given(k: int) -> bool:
+        seen: set[int] = set()
+        waiting = [k]
+        while waiting:
+            new = before[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+            if len(seen) > OF_GIVEN:
+                return False
+        return True
+
+    return [replace(step, gathers=False, reduces=True)
+            if step.gathers and not is_of_given(k) else step for k, step in enumerate(steps)]
+
+
 def overlapped_order(steps: Sequence[CommunicatedStep]) -> list[int]:
     """The steps by number, in an order that keeps dependencies and lets collectives run beside.
 
@@ -126,7 +160,11 @@ def _early_collectives(steps: Sequence[CommunicatedStep],
 
 def _latest_beginnings(steps: Sequence[CommunicatedStep],
                        before: Sequence[set[int]]) -> dict[int, int]:
-    """Before which step each gathering begins so that it is there when it is needed."""
+    """Before which step each gathering begins so that it is there when it is needed.
+
+    Where the links are too slow for that it begins with the last but one, not earlier: what makes
+    its operand would be in the way of what can be computed.
+    """
     needed: dict[int, int] = {}
     begins = [0.0]
     for k, step in enumerate(steps):
@@ -135,10 +173,24 @@ def _latest_beginnings(steps: Sequence[CommunicatedStep],
             needed.setdefault(j, k)
     found: dict[int, int] = {}
     free = begins[-1]  # the links, from then on
-    gatherings = [k for k, step in enumerate(steps) if step.gathers]
-    for k in sorted(gatherings, key=lambda k: needed.get(k, len(steps)), reverse=True):
+    gatherings = sorted([k for k, step in enumerate(steps) if step.gathers],
+                        key=lambda k: needed.get(k, len(steps)))
+    for k in reversed(gatherings):
         free = min(free, begins[needed.get(k, len(steps))]) - AHEAD * steps[k].seconds
         found[k] = max(0, bisect_right(begins, free) - 1)
+    starts, ends, busy = dict[int, float](), dict[int, float](), 0.0
+    for k in gatherings:
+        starts[k], busy = busy, busy + steps[k].seconds
+        ends[k] = busy
+    reached, now = [], 0.0  # when each step is, if what it needs were gathered from the beginning
+    for k, step in enumerate(steps):
+        if not step.is_collective:
+            now = max([now, *[ends[j] for j in before[k] if j in ends]])
+        reached.append(now)
+        now += 0.0 if step.is_collective else step.seconds
+    for one, k in zip(gatherings, gatherings[2:], strict=False):
+        with_one = bisect_right(reached, starts[one]) - 1
+        found[k] = max(found[k], min(with_one, needed.get(k, len(steps))))
     return found
 
 
@@ -180,7 +232,22 @@ def _late_consumers(steps: Sequence[CommunicatedStep], before: Sequence[set[int]
                 emit(j)
     for j in waiting:
         emit(j)
-    return found
+    last = max((n for n, k in enumerate(found) if steps[k].is_collective), default=-1) + 1
+    return found[:last] + _by_arrival(found[last:], before, over)
+
+
+def _by_arrival(tail: Sequence[int], before: Sequence[set[int]],
+                over: Mapping[int, float]) -> list[int]:
+    """Steps that begin no collective, those first that wait for the earlier ones.
+
+    Who waits for one waits for those before it: updates of parameters whose gradients are there
+    come before those of the last ones.
+    """
+    arrives: dict[int, float] = {}
+    for k in tail:
+        arrives[k] = max([0.0, *[over.get(j, 0.0) for j in before[k]],
+                          *[arrives[j] for j in before[k] if j in arrives]])
+    return sorted(tail, key=lambda k: arrives[k])  # and in their order: dependencies arrive first
 
 
 @dataclass(frozen=True)
@@ -196,50 +263,66 @@ class Overlap:
     beside: frozenset[int] = frozenset()
     """Groups that take few multiprocessors, since what is computed meanwhile takes longer."""
     under_way: frozenset[int] = frozenset()
-    """Steps that have such a group beside them, by estimate."""
+    """Steps that may have a group beside them."""
 
 
 def beside_computation(steps: Sequence[CommunicatedStep]) -> Overlap:
     """How the collectives among steps in their final order run beside the others.
 
-    Reductions wait for each other, until they are enough or one is needed: they are where the last
-    one of them is.
+    Reductions wait for each other, until they are enough, as many as there are to come, or one is
+    needed: they are where the last one of them is. So the last ones, which have no computation
+    beside them, are few. Small ones that are not reductions wait for what comes next to them.
     """
-    groups: list[list[int]] = []
-    waits: dict[int, int] = {}
-    group_of: dict[int, int] = {}
     before = _dependencies(steps)
+    groups = _groups(steps, before)
+    group_of = {k: number for number, group in enumerate(groups) for k in group}
+    waits: dict[int, int] = {}
+    waited = -1
+    for k, step in enumerate(steps):
+        last = max((group_of[j] for j in before[k] if j in group_of), default=-1)
+        if last > waited and not step.is_collective:
+            waits[k] = waited = last
+    return Overlap(groups, waits, *_hidden(steps, groups, waits))
+
+
+def _groups(steps: Sequence[CommunicatedStep], before: Sequence[set[int]]) -> list[list[int]]:
+    """The collectives that are given together, in the order in which the groups begin."""
+    groups: list[list[int]] = []
     pending: list[int] = []
-    total = sum([step.nbytes or 0 for step in steps if step.reduces])
-    enough = min(max(LEAST, total // BUCKETS), MOST)
+    left = sum([step.nbytes or 0 for step in steps if step.reduces])
+    enough = min(max(LEAST, left // BUCKETS), MOST)
 
     def flush() -> None:
         if pending:
-            group_of.update(dict.fromkeys(pending, len(groups)))
             groups.append([*pending])
             pending.clear()
 
-    waited = -1
     for k, step in enumerate(steps):
-        if any(j in pending for j in before[k]):
-            flush()
-        if step.is_collective:
-            if not step.reduces:
-                flush()
-            pending.append(k)
-            if not step.reduces or sum([steps[j].nbytes or 0 for j in pending]) >= enough:
-                flush()
+        are_gathered = bool(pending) and not steps[pending[-1]].reduces
+        if not before[k].isdisjoint(pending) or (are_gathered and not step.is_collective):
+            flush()  # what is gathered next to each other begins together, and now
+        if not step.is_collective:
             continue
-        last = max((group_of[j] for j in before[k] if j in group_of), default=-1)
-        if last > waited:
-            waits[k] = waited = last
+        if pending and are_gathered == step.reduces:
+            flush()
+        pending.append(k)
+        if step.reduces:
+            left -= step.nbytes or 0
+        held = sum([steps[j].nbytes or 0 for j in pending])
+        if held >= (min(enough, max(LEAST, left)) if step.reduces else SMALL):
+            flush()
     flush()
-    return Overlap(groups, waits, *_hidden(steps, groups, waits))
+    return groups
 
 
 def _hidden(steps: Sequence[CommunicatedStep], groups: Sequence[Sequence[int]],
             waits: Mapping[int, int]) -> tuple[frozenset[int], frozenset[int]]:
-    """Which groups are over before they are needed though they are slow, and the steps beside them.
+    """Which groups leave most multiprocessors to kernels, and the steps that leave them some.
+
+    Gatherings do where there are kernels: with all multiprocessors, products beside them took 91 us
+    and not 75. Others do where they are over before they are needed all the same. All steps behind
+    the first one leave room: estimates do not tell which of them a collective meets, and where a
+    product has all multiprocessors it waits until that is over, 80 us of a gathering of 1 MB.
     """
     begins = [0.0]
     for step in steps:
@@ -249,16 +332,16 @@ def _hidden(steps: Sequence[CommunicatedStep], groups: Sequence[Sequence[int]],
         needed |= dict.fromkeys(range(last + 1), begins[k])
     links = 0.0
     beside: set[int] = set()
-    busy: list[tuple[float, float]] = []
     for number, group in enumerate(groups):
-        sent = sum(steps[k].sent for k in group)
-        start = max(links, begins[group[-1]])
-        links = start + BESIDE.seconds(sent)
-        if links <= needed[number]:
+        sent, issued = sum([steps[k].sent for k in group]), begins[group[-1]]
+        start = max(links, issued)
+        few = BESIDE.seconds(sent, len(group))
+        if issued + few / 2 <= needed[number] if steps[group[-1]].gathers else \
+                start + AHEAD * few <= needed[number]:
             beside.add(number)
-            busy.append((start, links))
+            links = start + few
         else:
-            links = start + ALONE.seconds(sent)
+            links = start + ALONE.seconds(sent, len(group))
+    first = groups[0][-1] if groups else len(steps)
     return frozenset(beside), frozenset(
-        k for k, step in enumerate(steps) if not step.is_collective
-        and any(start < begins[k + 1] and begins[k] < end for start, end in busy))
+        k for k, step in enumerate(steps) if k > first and not step.is_collective)

@@ -15,6 +15,7 @@ from functrans.lowering.schedule.communication import (
     Overlap,
     beside_computation,
     overlapped_order,
+    with_gathered_sums,
 )
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.group import Step as ScheduledStep
@@ -138,8 +139,8 @@ def _leaving_room(step: Step) -> Step:
 def _described(schedule: Schedule, written: Sequence[Written],
                accessed: Sequence[Collection[Any]], calls: Mapping[Call, Launches],
                target: Target) -> list[CommunicatedStep]:
-    return [_step(*step, schedule, calls, target)
-            for step in zip(schedule.steps, written, accessed, strict=True)]
+    return with_gathered_sums([_step(*step, schedule, calls, target)
+                               for step in zip(schedule.steps, written, accessed, strict=True)])
 
 
 def _step(step: ScheduledStep, written: Written, touched: Collection[Any], schedule: Schedule,

@@ -11,6 +11,7 @@ from functrans.lowering.schedule.communication import (
     CommunicatedStep,
     beside_computation,
     overlapped_order,
+    with_gathered_sums,
 )
 from functrans.sharding import P
 from tests.sharding.meshes import mesh_of
@@ -86,13 +87,14 @@ def test_small_sums_are_given_together():
     assert list(overlap.waits) == [6]
 
 
-def test_sums_are_given_in_a_dozen_launches():
+def test_sums_are_given_in_a_dozen_launches_and_the_last_are_small():
     steps = [*[kernel([f"ct{k}"], f"ct{k + 1}", 1) for k in range(60)],
              *[collective(f"ct{k + 1}", f"sum{k}", 10 * MB) for k in range(60)],
              *[kernel([f"sum{k}"], f"new{k}", 0.01) for k in range(60)]]
     arranged = [steps[k] for k in overlapped_order(steps)]
     overlap = beside_computation(arranged)
-    assert [len(g) for g in overlap.groups] == [5] * 12
+    # what comes last has no computation beside it: that is little
+    assert [len(g) for g in overlap.groups] == [5] * 11 + [3, 1, 1]
     assert min(overlap.waits) > 100, "all else is computed before"
 
 
@@ -171,3 +173,54 @@ def test_training_in_the_interpreter(sharded):
     expected = updated(params, ft.grad(loss)(params, x))
     for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3)
+
+
+def test_gatherings_of_gradients_begin_as_sums_do():
+    """They are given together, when they are there; those of parameters one layer ahead."""
+    layers = range(8)
+    steps = [*[kernel([f"p{k}"], f"cast{k}", 0.01) for k in layers],
+             *[collective(f"cast{k}", f"w{k}", MB, gathers=True) for k in layers],
+             *[kernel([f"x{k}", f"w{k}"], f"x{k + 1}", 1) for k in layers],
+             *[kernel([f"x{k}", "x8"], f"g{k}", 1) for k in reversed(layers)],
+             *[collective(f"g{k}", f"all{k}", MB, gathers=True) for k in layers],
+             *[kernel([f"all{k}", f"p{k}"], f"p{k}", 0.01) for k in layers]]
+    told = with_gathered_sums(steps)
+    assert [s.gathers for s in told if s.is_collective] == [True] * 8 + [False] * 8
+    assert [s.reduces for s in told if s.is_collective] == [False] * 8 + [True] * 8
+    order = overlapped_order(told)
+    in_order(steps, order)
+    arranged = [told[k] for k in order]
+    groups = beside_computation(arranged).groups
+    assert [len(g) for g in groups] == [1] * 8 + [8]
+    assert order.index(8 + 7) > order.index(16 + 5)  # the last parameters, a layer ahead
+
+
+def test_small_gatherings_next_to_each_other_are_given_together():
+    steps = [*[collective(f"s{k}", f"all{k}", 1 << 12, gathers=True) for k in range(5)],
+             collective("p", "w", MB, gathers=True),
+             kernel(["w", *[f"all{k}" for k in range(5)]], "y", 1)]
+    overlap = beside_computation([steps[k] for k in overlapped_order(steps)])
+    assert [len(g) for g in overlap.groups] == [6]
+    steps.insert(2, kernel(["x"], "z", 1))  # what is computed between does not wait
+    overlap = beside_computation(steps)
+    assert [len(g) for g in overlap.groups] == [2, 4]
+
+
+def test_updates_come_in_the_order_of_their_sums():
+    steps = [*[kernel([f"ct{k}"], f"ct{k + 1}", 1) for k in range(4)],
+             *[collective(f"ct{k + 1}", f"sum{k}", 32 * MB) for k in range(4)],
+             *[kernel([f"sum{k}"], f"new{k}", 0.01) for k in (3, 1, 2, 0)]]
+    order = overlapped_order(steps)
+    in_order(steps, order)
+    last = [k for k in order if k >= 8]
+    assert last == [11, 9, 10, 8], "the update that waits for the last sum is the last"
+
+
+def test_gatherings_wait_for_the_links_where_these_are_slow():
+    """No operand of a gathering is made before the links are free: a layer is computed first."""
+    steps = [s for k in range(6) for s in (
+        kernel([f"p{k}"], f"cast{k}", 0.1), collective(f"cast{k}", f"w{k}", 64 * MB, gathers=True),
+        kernel([f"x{k}", f"w{k}"], f"x{k + 1}", 0.2))]
+    order = overlapped_order(steps)
+    in_order(steps, order)
+    assert order.index(9) < order.index(2) < order.index(12) < order.index(5)
