@@ -114,7 +114,10 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         why_not = next((f"process {k}: {k_['mpi']}" for k, k_ in enumerate(known)
                         if k_["mpi"] is not True), "")
         if not why_not:
-            mpi = _mpi_by_coordinator(address, rank, count)
+            mpi, why = _mpi_by_coordinator(address, rank, count)
+            whys = watch.all_gather(why.encode(), range(count), "initialize")
+            why_not = next((f"process {k}: {w.decode()}" for k, w in enumerate(whys) if w), "")
+            mpi = None if why_not else mpi
     cores = len(known[rank]["cores"])
     mates = sum((k["host"], k["cores"]) == (known[rank]["host"], known[rank]["cores"])
                 for k in known)
@@ -300,17 +303,28 @@ def _can_be_mpich() -> bool | str:
     return True
 
 
-def _mpi_by_coordinator(address: tuple[str, int], rank: int, count: int) -> Any:
-    """MPICH, for which the coordinator is the process manager."""
-    # they stay: the library reads them again at its end
-    os.environ.update(PMI_PORT=f"{address[0]}:{address[1]}", PMI_ID=str(rank))
-    mpi = _mpi()
-    if mpi is None or mpi.COMM_WORLD.Get_size() != count:
-        found = _why_no_mpi() if mpi is None else _library(mpi)
-        raise BackendError("initialize: MPI does not come up without a launcher.",
-                           why=f"that takes MPICH, and here is: {found}",
-                           fix="pip install mpich, or mpiexec -n N python ... and initialize()")
-    return mpi
+def _mpi_by_coordinator(address: tuple[str, int], rank: int, count: int) -> tuple[Any, str]:
+    """MPICH, for which the coordinator is the process manager; or None and why not.
+
+    Open MPI is not started: each process would be alone. GPUs do without.
+    """
+    import mpi4py  # noqa: PLC0415  as in _mpi
+
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False
+    try:
+        from mpi4py import MPI  # noqa: PLC0415  as in _mpi
+    except (ImportError, RuntimeError) as error:
+        return None, f"mpi4py finds no MPI library: {error}."
+    if not MPI.Is_initialized():
+        if MPI.get_vendor()[0] == "Open MPI":
+            return None, (f"without a launcher MPI has to be MPICH, and here is {_library(MPI)}; "
+                          "mpiexec -n N python ... and initialize() start both.")
+        # they stay: the library reads them again at its end
+        os.environ.update(PMI_PORT=f"{address[0]}:{address[1]}", PMI_ID=str(rank))
+        MPI.Init_thread()
+    if MPI.COMM_WORLD.Get_size() != count:
+        return None, f"{_library(MPI)} does not come up without a launcher."
+    return MPI, ""
 
 
 def _open(mpi: Any, crowded: bool) -> None:

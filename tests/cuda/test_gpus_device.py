@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from functrans import numpy as jnp
 from functrans.core.errors import CollectiveError
 from functrans.distributed.engines import engine_for
 from functrans.sharding import NamedSharding, P
+from tests.distributed.launch import mpiexec, run_by_environment, run_by_mpiexec
 
 pytestmark = pytest.mark.gpus
 RNG = np.random.default_rng(0)
@@ -78,6 +80,23 @@ def test_large_sums(mesh):
         for _ in range(3):
             np.testing.assert_allclose(np.asarray(program(x))[0], 2 * x.sum(0) + 1, rtol=1e-5,
                                        atol=1e-5)
+
+
+def test_large_sums_of_what_was_narrow(mesh):
+    """They are gathered and added up; a step that needs them gets the same bits on both."""
+    x = RNG.normal(size=(N, 3, 1 << 20)).astype(jnp.bfloat16)
+
+    def f(x):
+        return 0.5 * lax.psum((x * 2).astype("float32"), "a") + lax.psum(x[:, :5], "a").sum()
+
+    program = on_mesh(f, mesh)
+    few = x[:, :, :5].astype(np.float32).sum()
+    for _ in range(3):
+        found = program(x)
+        np.testing.assert_allclose(np.asarray(found)[0], x.astype(np.float32).sum(0) + few,
+                                   rtol=2e-2, atol=0.2)
+        first, second = (np.asarray(s.data) for s in found.addressable_shards)
+        np.testing.assert_array_equal(first, second)
 
 
 def layers(count, width):
@@ -244,3 +263,25 @@ def test_a_process_for_each_gpu(tmp_path):
         out, error = process.communicate(timeout=100)
         assert out.strip() == "done", error
     assert Path(tmp_path / "identity").exists()
+
+
+def test_processes_by_environment_variables():
+    for rank, one in enumerate(run_by_environment(N, "-m", "tests.cuda.gpu_processes")):
+        assert one.code == 0, one.output
+        assert f"process {rank} of {N} is well" in one.output
+
+
+@pytest.mark.skipif(mpiexec() is None or find_spec("mpi4py") is None, reason="needs MPI")
+def test_processes_by_mpiexec():
+    output = run_by_mpiexec(N, "-m", "tests.cuda.gpu_processes")
+    assert all(f"process {rank} of {N} is well" in output for rank in range(N))
+
+
+def test_a_process_that_raises_is_named_by_the_others():
+    first, second = run_by_environment(N, "-m", "tests.cuda.gpu_processes", "1")
+    assert second.code != 0
+    assert "ValueError: a bad batch" in second.output
+    assert first.code != 0
+    assert "CollectiveError" in first.output, first.output
+    assert "process 1" in first.output
+    assert "a bad batch" in first.output

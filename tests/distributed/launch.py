@@ -1,6 +1,8 @@
 """Starting a program in several processes, by mpiexec or by environment variables alone."""
 
+import functools
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
 SECONDS = 150
 
 
@@ -26,14 +27,34 @@ class Ended:
 def environment(**more):
     """Of a process that has one thread and is of no other job."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "FUNCTRANS"))}
-    return {**inherited, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
+    paths = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), str(ROOT)]
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1",
             "PYTHONFAULTHANDLER": "1", **more}
 
 
-def run_by_mpiexec(count, *command):
+@functools.cache
+def mpiexec():
+    """The launcher beside this python, else that of the system, with what it needs; None without.
+
+    Open MPI counts cores and refuses root unless it is told otherwise.
+    """
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        return None
+    return [found, *["--allow-run-as-root", "--oversubscribe"] * is_open_mpi(found)]
+
+
+@functools.cache
+def is_open_mpi(launcher):
+    told = subprocess.run([launcher, "--version"], capture_output=True, text=True)
+    return "Open MPI" in told.stdout or "OpenRTE" in told.stdout
+
+
+def run_by_mpiexec(count, *command, **more):
     """The output of all processes of a program that has to succeed."""
-    done = subprocess.run([str(MPIEXEC), "-n", str(count), sys.executable, *command], cwd=ROOT,
-                          env=environment(), capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([*mpiexec(), "-n", str(count), sys.executable, *command], cwd=ROOT,
+                          env=environment(**more), capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

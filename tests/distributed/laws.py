@@ -120,6 +120,11 @@ def programs(mesh, n):
     assert new.sharding.spec == P(None, "x")
     with ft.config.use_backend("reference"):
         same(ft.grad(loss)(ws, xs), ft.grad(loss)(w, x))
+    # the same parts by another spec, and by a mesh whose axis has another name
+    renamed = ft.make_mesh((n,), ("r",), devices=ft.devices("cpu"))
+    for sharding in (NamedSharding(mesh, P("x", None)), NamedSharding(renamed, P("r"))):
+        again, _ = step(ws, ft.device_put(x, sharding))
+        np.testing.assert_allclose(float(again), float(expected))
     norms = ft.per_sample.norms(lambda w, x: loss(w, x[None]))(ws, xs)
     same(norms, ft.per_sample.norms(lambda w, x: loss(w, x[None]))(w, x))
     assert norms.sharding.spec == P("x")
