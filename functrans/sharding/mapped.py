@@ -41,8 +41,10 @@ def pmap(fun: Callable[..., Any], axis_name: AxisName | None = None, *, in_axes:
     `in_axes` and `out_axes` are those of `vmap`, which it is on a single device, for an axis of any
     size; several devices take as many elements as they are, or fewer. `axis_name` is for
     collectives. Arguments in `static_broadcasted_argnums` are hashable Python values. Results lie
-    on the devices, divided along the mapped axis. `donate_argnums` is accepted: parts are copied.
-    Raises ShapeError for a longer axis, AxisSizeError where arguments differ in it.
+    on the devices, divided along the mapped axis. The memory of arguments in `donate_argnums` may
+    become that of results, as by `jit`; they are gone then.
+    Raises ShapeError for a longer axis, AxisSizeError where arguments differ in it, ArgumentError
+    for a donated argument that is static, or not there.
 
     >>> import functrans as ft, functrans.numpy as jnp
     >>> with ft.config.cpu_devices(4):
@@ -54,7 +56,11 @@ def pmap(fun: Callable[..., Any], axis_name: AxisName | None = None, *, in_axes:
     check_callable(fun, "pmap")
     static = {static_broadcasted_argnums} if isinstance(static_broadcasted_argnums, int) \
         else set(static_broadcasted_argnums)
+    donated = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
     what = f"pmap of {name_of(fun)}"
+    if donated & static:
+        raise ArgumentError(f"{what}: argument {min(donated & static)} is static and donated.",
+                            where=user_source(), why="only arrays have memory to give.")
     name = _AXIS if axis_name is None else axis_name
     programs: dict[Any, Any] = {}
 
@@ -76,6 +82,7 @@ def pmap(fun: Callable[..., Any], axis_name: AxisName | None = None, *, in_axes:
             axes = tuple([a for i, a in enumerate(in_axes) if i not in static]
                          if len(in_axes) == len(args) else in_axes)
         leaves, tree = tree_flatten((tuple(given), kwargs))
+        gone = _donated_leaves(what, args, static, donated)
         wanted = [*broadcast_prefix(axes, tuple(given), lambda a: a is None,
                                     what=f"{what}: in_axes"), *[0] * len(tree_flatten(kwargs)[0])]
         size = _size(what, leaves, wanted, axis_size)
@@ -88,13 +95,32 @@ def pmap(fun: Callable[..., Any], axis_name: AxisName | None = None, *, in_axes:
         run = programs.get(key)
         if run is None:
             run = programs[key] = jit(_over(
-                _body(fun, fixed, tree), wanted, out_axes, name, size, found))
+                _body(fun, fixed, tree), wanted, out_axes, name, size, found),
+                donate_argnums=gone)
         return run(*leaves)
 
     return mapped
 
 
 _devices = devices  # which an argument of pmap hides
+
+
+def _donated_leaves(what: str, args: Sequence[Any], static: set[int],
+                    donated: set[int]) -> tuple[int, ...]:
+    """The numbers of the leaves of donated arguments among those of all that are not static."""
+    if wrong := [i for i in donated if not -len(args) <= i < len(args)]:
+        raise ArgumentError(f"{what}: argument {wrong[0]} is donated, of {len(args)}.",
+                            where=user_source(), fix="donate_argnums=(0,)  # positions from 0 on")
+    wanted = {i % len(args) for i in donated}
+    found: list[int] = []
+    start = 0
+    for i, a in enumerate(args):
+        if i in static:
+            continue
+        end = start + len(tree_flatten(a)[0])
+        found += range(start, end) if i in wanted else ()
+        start = end
+    return tuple(found)
 
 
 def _body(fun: Callable[..., Any], fixed: Sequence[tuple[int, Any]], tree: Any) -> Any:

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.errors import DonatedArrayError
+from functrans.errors import ArgumentError, DonatedArrayError
 from functrans.sharding import NamedSharding, P
 from tests.sharding.meshes import mesh_of
 
@@ -85,3 +85,29 @@ def test_a_loop_with_collectives():
     for _ in range(3):
         x, y = f(x), g(y)
     np.testing.assert_array_equal(x, y)
+
+
+def test_arguments_of_pmap():
+    with ft.config.cpu_devices(4):
+        four = ft.devices("cpu")
+    f = ft.pmap(lambda n, x, y: {"sum": x["w"] + n * lax.psum(y, "i")}, axis_name="i",
+                in_axes=(None, 0, 1), devices=four, static_broadcasted_argnums=0,
+                donate_argnums=(1,))
+    rows = X.reshape(4, 1024)
+    columns = rows.T + 1
+    x = {"w": ft.pmap(lambda v: v * 2, devices=four)(rows)}
+    before = places(x["w"])
+    out = f(3, x, columns)
+    np.testing.assert_array_equal(out["sum"], 2 * rows + 3 * columns.sum(1))
+    assert places(out["sum"]) == before
+    with pytest.raises(DonatedArrayError):
+        np.asarray(x["w"])
+    alone = ft.pmap(lambda v: v * 2, devices=four[:1], donate_argnums=-1)
+    y = ft.numpy.asarray(X) + 0
+    np.testing.assert_array_equal(alone(y), X * 2)
+    with pytest.raises(DonatedArrayError):
+        np.asarray(y)
+    with pytest.raises(ArgumentError, match="argument 1 is static and donated"):
+        ft.pmap(lambda x, n: x, static_broadcasted_argnums=1, donate_argnums=(0, 1))
+    with pytest.raises(ArgumentError, match="argument 3 is donated, of 1"):
+        ft.pmap(lambda v: v, devices=four, donate_argnums=3)(rows)
