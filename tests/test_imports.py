@@ -72,14 +72,16 @@ NARROW = {
     # what explains, draws, times and exports asks the interface of backends
     ("inspect", "lowering"): {
         ("functrans.inspect.explain.explanation", "functrans.lowering.backend"),
-        ("functrans.inspect.profile.run", "functrans.lowering.backend"),
+        *[(f"functrans.inspect.profile.{m}", "functrans.lowering.backend")
+          for m in ("devices", "run")],
+        ("functrans.inspect.profile.devices", "functrans.lowering.timing"),
         ("functrans.inspect.profile.run", "functrans.lowering.progress"),
         ("functrans.inspect.profile.run", "functrans.lowering.report_parts"),
         *[(f"functrans.inspect.{m}", "functrans.lowering.report")
           for m in ("costs", "draw.graph", "draw.lines", "explain.code", "explain.explanation",
                     "explain.naming", "explain.page", "explain.stepping", "explain.text",
-                    "profile.compare", "profile.page", "profile.profiles", "profile.run", "regions",
-                    "timeline", "utilisation")]},
+                    "profile.compare", "profile.devices", "profile.page", "profile.profiles",
+                    "profile.run", "regions", "timeline", "utilisation")]},
     ("export", "lowering"): {
         *[(f"functrans.export.{m}", "functrans.lowering.backend")
           for m in ("c_program", "kernels", "ready")],

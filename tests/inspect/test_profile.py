@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, BackendError, ConcretizationError
 from functrans.inspect.profile import Profile, Timed
 from functrans.inspect.profile.roofline import roofline
@@ -179,3 +180,72 @@ def test_arguments_are_not_donated():
     assert not any("donated" in note for note in profiled.report.memory)
     assert float(w.sum()) == 150
     assert "donated" in str(ft.explain(step, w, ft.numpy.zeros(3), target="cpu"))
+
+
+def mean_square(w, x):
+    return (jnp.tanh(x @ w) ** 2).mean()
+
+
+def on_four_devices():
+    with ft.config.cpu_devices(4):
+        mesh = ft.make_mesh((4,), ("x",), devices=ft.devices("cpu"))
+    rows = ft.sharding.NamedSharding(mesh, ft.P("x"))
+    return mesh, ft.device_put(np.ones((32, 8), "f"), rows), ft.device_put(
+        np.ones((64, 32), "f"), rows)
+
+
+def test_collectives_have_times_bytes_and_rates(tmp_path):
+    _, w, x = on_four_devices()
+
+    def steps(w, x):
+        def body(w, _):
+            return w - 0.1 * ft.grad(mean_square)(w, x), None
+        return ft.lax.scan(body, w, None, length=3)[0]
+
+    profiled = ft.profile(steps, w, x)
+    found = {c.kernel.name: c for c in profiled.collectives if c.nbytes > 100}
+    assert list(found) == ["all_gather over x", "psum_scatter over x"]
+    for c in found.values():  # three quarters of 1 kB, three times
+        assert (c.kernel.runs, c.nbytes) == (3, 3 * 768)
+        assert c.bus_rate == c.nbytes / c.seconds > 0
+        assert "test_profile.py" in str(c.kernel.lines[0])
+    assert profiled.steps  # and the kernels between them
+    assert "collective" not in [t.kernel.kind for t in profiled.steps]
+    times = sum(row.seconds for row in profiled.rows)
+    assert times == pytest.approx(profiled.seconds)
+    assert 0 <= profiled.overlap <= profiled.exchanging
+    assert "/s of bus" in str(profiled)
+    assert "psum_scatter over x x 3" in profiled._repr_html_()
+    profiled.save_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    spans = [e for e in events if e.get("cat") == "collective"]
+    assert {e["tid"] for e in spans} == {2}
+    assert spans[0]["args"]["bytes received"] == "2304"
+
+
+def test_overlap_is_what_both_take_together_and_the_run_does_not():
+    _, w, x = on_four_devices()
+    found = ft.profile(lambda w, x: w - 0.1 * ft.grad(mean_square)(w, x), w, x)
+
+    def told(seconds, computing):
+        return type(found)(found.report, found.steps, seconds, found.machine, "",
+                           found.collectives, computing)
+
+    exchanging = found.exchanging
+    assert told(1.0, 1.0).overlap == pytest.approx(exchanging)
+    assert told(1.0 + exchanging, 1.0).overlap == pytest.approx(0)
+    assert told(1.0 + exchanging / 2, 1.0).overlap == pytest.approx(exchanging / 2)
+    assert "at once" in str(told(1.0, 1.0))
+
+
+def test_a_loop_that_ends_by_an_exchange_is_not_timed_apart():
+    mesh, w, _ = on_four_devices()
+
+    def doubled(w):
+        return ft.lax.while_loop(lambda w: ft.lax.pmax(jnp.abs(w).max(), "x") < 10,
+                                 lambda w: w * 2, w)
+
+    profiled = ft.profile(ft.shard_map(doubled, mesh, ft.P("x"), ft.P("x")), w)
+    assert profiled.computing is None
+    assert "cannot be timed apart" in profiled.note
+    assert [c.kernel.name for c in profiled.collectives] == ["pmax over x"]

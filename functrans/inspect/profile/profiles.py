@@ -13,15 +13,18 @@ from functrans.core.errors import public
 from functrans.inspect.costs import costliest_line
 from functrans.inspect.machine import Machine
 from functrans.inspect.pages import save_page
+from functrans.inspect.profile.devices import TimedCollective
 from functrans.inspect.profile.page import page_of
 from functrans.inspect.profile.roofline import roofline
 from functrans.inspect.utilisation import idle_on_cpu, idle_steps
 from functrans.lowering.report import KernelReport, Line, MemoryStep, Report, bytes_text, count_text
 
-__all__ = ["BETWEEN", "Profile", "Row", "Timed", "seconds_text", "step_text"]
+__all__ = ["BETWEEN", "OVERLAP", "Profile", "Row", "Timed", "seconds_text", "step_text"]
 
 BETWEEN: Final = "between"
 """The row of what is of no step: the call, copies of results, other work of the machine."""
+OVERLAP: Final = "at once"
+"""The row of what collectives take beside computation, which is in the time of both."""
 TITLES: Final = ("step", "time", "share", "", "moved", "arithmetic", "reaches", "line")
 BAR: Final = 12
 
@@ -65,16 +68,35 @@ class Profile:
     """Times of the steps of a program: as a table, as a page with a roofline, as a trace.
 
     `steps` are in order, `rows` the longest first, with what lies between the steps; `seconds` is a
-    whole run. `note` says how the steps were timed, where that has to be known.
+    whole run. `note` says how the steps were timed, where that has to be known. Of several devices
+    `collectives` are timed by themselves, and `computing` is a run without them; the `overlap` is
+    the time in which devices exchange and compute at once.
     """
 
     def __init__(self, report: Report, steps: Sequence[Timed], seconds: float,
-                 limits: Machine, note: str = "") -> None:
+                 limits: Machine, note: str = "",
+                 collectives: Sequence[TimedCollective] = (),
+                 computing: float | None = None) -> None:
         self.report = report
         self.steps = tuple(_with_work(steps))
         self.seconds = seconds
         self.machine = limits
         self.note = note
+        self.collectives = tuple(collectives)
+        self.computing = computing
+
+    @property
+    def exchanging(self) -> float:
+        """Seconds of all collectives, by themselves."""
+        return sum(c.seconds for c in self.collectives)
+
+    @property
+    def overlap(self) -> float:
+        """Seconds of the collectives that pass beside computation, 0 where that is not known."""
+        if self.computing is None:
+            return 0.0
+        both = self.exchanging + self.computing - self.seconds
+        return min(max(both, 0.0), self.exchanging, self.computing)
 
     def share(self, step: Timed) -> tuple[float, str]:
         """The part of what the machine can do that a step reaches, and of what: the larger."""
@@ -95,14 +117,20 @@ class Profile:
     @property
     def between(self) -> float:
         """Seconds of a run that are of no step: below 0 where steps by themselves take longer."""
-        return self.seconds - sum(t.seconds for t in self.steps)
+        return self.seconds - sum(t.seconds for t in self.steps) - self.exchanging + self.overlap
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The steps, the longest first, and what lies between them: the times add up to a run."""
         found = [Row(step_text(t.kernel), t.seconds, t.seconds / self.seconds, self.reaches(t),
                      costliest_line(self.report, t.kernel), t) for t in self.steps]
+        found += [Row(step_text(c.kernel), c.seconds, c.seconds / self.seconds,
+                      f"{bytes_text(int(c.bus_rate))}/s of bus", next(iter(c.kernel.lines), None),
+                      Timed(c.kernel, c.seconds)) for c in self.collectives]
         found.sort(key=lambda row: -row.seconds)
+        if self.overlap:
+            found.append(Row(OVERLAP, -self.overlap, -self.overlap / self.seconds,
+                             f"{self.overlap / self.exchanging:.0%} of collectives", None, None))
         return (*found, Row(BETWEEN, self.between, self.between / self.seconds, "", None, None))
 
     @property
@@ -180,6 +208,20 @@ class Profile:
                 events.append({"ph": "C", "pid": 1, "name": "temporaries", "ts": 1e6 * at,
                                "args": {"bytes": alive[t.kernel.name]}})
             at += t.seconds
+        if self.collectives:
+            events.append({"ph": "M", "pid": 1, "tid": 2, "name": "thread_name",
+                           "args": {"name": f"collectives on {self.report.mesh}"}})
+        # how far they reach into the computation is known, and not where in it each begins
+        begin = max(0.0, at - self.overlap)
+        for c in self.collectives:
+            events.append({"ph": "X", "pid": 1, "tid": 2, "name": c.kernel.name,
+                           "cat": c.kernel.kind, "ts": 1e6 * begin, "dur": 1e6 * c.seconds,
+                           "args": {"lines": [str(line) for line in c.kernel.lines],
+                                    "about": c.kernel.about, "bytes received": str(c.nbytes),
+                                    "bytes a second": str(int(c.bus_rate)),
+                                    "runs": str(c.kernel.runs)}})
+            begin += c.seconds
+        at = max(at, begin) if self.collectives else at
         if self.between > 0:
             events.append({"ph": "X", "pid": 1, "tid": 1, "name": BETWEEN, "cat": BETWEEN,
                            "ts": 1e6 * at, "dur": 1e6 * self.between,

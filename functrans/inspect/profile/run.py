@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,22 @@ import numpy as np
 from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, BackendError, public
+from functrans.core.evaluate import eval_jaxpr
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.mesh import Mesh
 from functrans.core.trace import Tracer
 from functrans.inspect.explain.explanation import inspected, lowered_of, report_of
 from functrans.inspect.machine import machine
 from functrans.inspect.profile.compare import ProfileComparison, compare
+from functrans.inspect.profile.devices import NO_APART, run_on_mesh
 from functrans.inspect.profile.profiles import Profile, Timed
 from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
 from functrans.lowering.progress import watched
 from functrans.lowering.report import KernelReport
 from functrans.lowering.report_parts import computes_nothing
 from functrans.placement import device_put
-from functrans.transforms.jit.api import Lowered
+from functrans.transforms.jit.api import Lowered, jit
+from functrans.transforms.meshes import mesh_of
 from functrans.typing import PyTree
 
 __all__ = ["Profiler", "profile"]
@@ -45,7 +51,8 @@ class Profiler:
 
         The program runs for 0.3 s; times are means of the faster half of the runs, and add up to
         one. On a GPU each step is run many times in a row. Times are compared with a copy and a
-        product of matrices on this machine, measured once. Arguments are not donated. Raises
+        product of matrices on this machine, measured once. Arguments are not donated. Of programs
+        of several devices each collective has its time, its bytes and the rate of the bus. Raises
         ArgumentError for arguments without values, and BackendError for a program that is not
         compiled.
 
@@ -80,6 +87,9 @@ class Profiler:
 
 def _profiled(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Profile:
     lowered, inputs = _runnable(f, args, kwargs)
+    mesh = mesh_of(lowered.jaxpr.meshes, inputs)
+    if mesh is not None and mesh.size > 1:
+        return _profiled_on_mesh(lowered, inputs, mesh)
     if is_built_in(lowered.backend):
         gpu = gpu_of(inputs)
         lowered = lowered.compiled_by(default_backend(gpu))
@@ -101,6 +111,34 @@ def _profiled(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
                itertools.zip_longest(report.kernels, times.runs[:len(report.kernels)])]
     steps = [Timed(k, s) for k, s in zip(kernels, times.steps, strict=False)]
     return Profile(report, steps, times.whole, limits, times.note)
+
+
+def _profiled_on_mesh(lowered: Lowered, inputs: list[Any], mesh: Mesh) -> Profile:
+    """Of a program of several devices: collectives, and the kernels of one device between them."""
+    name = lowered.jaxpr.name
+    with watched(f"profiling {name}: running it, and its collectives by themselves"):
+        found = run_on_mesh(jit(partial(_results, lowered.jaxpr)), lowered.jaxpr, inputs, mesh)
+    if found.part is None or found.computing is None:
+        report = report_of(lowered, lowered, (), {})
+        return Profile(report, [], found.seconds, machine(_place(mesh)), NO_APART,
+                       found.collectives)
+    inner = _profiled(found.part, found.of_one, {})
+    by_itself = sum(t.seconds for t in inner.steps)
+    scale = found.computing / by_itself if by_itself > 0 else 1.0
+    report = replace(inner.report, name=name, mesh=repr(mesh), collectives=found.notes)
+    note = (f"Collectives were timed by themselves, kernels on one device, without collectives; "
+            f"all devices take {scale:.2f} of that time at once.")
+    return Profile(report, [Timed(t.kernel, scale * t.seconds) for t in inner.steps],
+                   found.seconds, inner.machine, note, found.collectives, found.computing)
+
+
+def _results(jaxpr: Jaxpr, *args: Any) -> list[Any]:
+    return eval_jaxpr(jaxpr, (), *args)
+
+
+def _place(mesh: Mesh) -> str:
+    device = mesh.ranks[0]
+    return "cpu" if device.platform == "cpu" else f"gpu:{device.id}"
 
 
 def _runnable(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
