@@ -116,17 +116,24 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=600.0)
     parser.add_argument("--no-write", action="store_true")
     args = parser.parse_args()
-    found = {library: measured(library, args) for library in args.only.split(",")}
+    found: dict[str, dict[str, Any]] = {}
+    for library in args.only.split(","):  # what is measured is kept, whatever comes then
+        found[library] = measured(library, args)
+        if not (args.no_write or args.small):
+            write(found)
     show(found)
     wrong = disagreements(found)
     print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+def write(found: dict[str, dict[str, Any]]) -> None:
     gpu = next((rows["version"]["gpu"] for rows in found.values() if "version" in rows), "")
-    if gpu and not (args.no_write or args.small):
+    if gpu:
         record = {"date": datetime.date.today().isoformat(), "gpus": [gpu] * 2, "rows": found,
                   "figures": {library: figures(rows) for library, rows in found.items()},
                   "reach": REACH}
         results_path("devices", gpu).write_text(json.dumps(record, indent=1) + "\n")
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -551,3 +551,18 @@ def timeline(events: Sequence[tuple[int, str, float]]) -> None:
     axis.invert_yaxis()
     axis.set(title="Four rounds: blue computes, grey is in a collective or waits for it",
              xlabel="ms")
+
+
+def gpu_timeline(kernels: Sequence[tuple[int, bool, str, float, float]]) -> None:
+    """What GPUs do and when: (GPU, whether it is a collective, name, begin, microseconds)."""
+    _, axis = plt.subplots(figsize=(10, 2.2))
+    gpus = sorted({gpu for gpu, *_ in kernels})
+    for gpu in gpus:
+        for row, (exchanges, colour) in enumerate(((True, ORANGE), (False, BLUE))):
+            spans = [(begin / 1e3, length / 1e3) for g, e, _, begin, length in kernels
+                     if g == gpu and e == exchanges]
+            axis.broken_barh(spans, (2.4 * gpu + row, 0.9), color=colour, linewidth=0)
+    axis.set_yticks([2.4 * gpu + 1 for gpu in gpus], [f"GPU {gpu}" for gpu in gpus])
+    axis.invert_yaxis()
+    axis.set(title="A step of a transformer on two H100: orange is exchanged, blue computed",
+             xlabel="ms")
