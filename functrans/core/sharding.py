@@ -129,7 +129,7 @@ class NamedSharding(Sharding):
     NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec('x'))
     >>> rows = NamedSharding(mesh, PartitionSpec("x"))
     >>> rows.dims((4, 2)), rows.rank_indices((4, 2))
-    ((('x',), ()), ((slice(0, 4, None), slice(None, None, None)),))
+    ((('x',), ()), ((slice(None, None, None), slice(None, None, None)),))
     >>> rows.is_equivalent_to(NamedSharding(mesh, PartitionSpec("x", None)), 2)
     True
     """
