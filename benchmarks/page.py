@@ -252,7 +252,7 @@ SECTIONS = (
             "measured again, after sums over the taps of depthwise filters; the other seven "
             "are as measured first.", programs),
     Section("cpu-amd-epyc", "Workloads, two cores of a CPU", "`benchmarks/cpu.py`.", timed),
-    Section("gemm-intel-xeon", "Products of bfloat16 and int8, a CPU with AMX",
+    Section("gemm-intel-xeon", "Products of bfloat16, a CPU with AMX",
             "`benchmarks/gemm.py`.", timed),
     Section("gpu-h100", "Workloads, one H100", "`benchmarks/gpu.py`.", timed),
     Section("lanes-h100", "Programs over lanes, one H100",
@@ -364,7 +364,8 @@ def page() -> str:
     for section in SECTIONS:
         results = read(section.file)
         where = machine(results)
-        text = f"{section.text} {where}." if where else section.text
+        text = " ".join(part for part in (section.text, where and f"{where}.",
+                                          results.get("note")) if part)
         blocks += [f"\n## {section.title}\n\n{text}\n", "\n".join(section.rows(results))]
     return "\n".join(blocks) + "\n"
 
