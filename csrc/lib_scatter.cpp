@@ -1,6 +1,8 @@
 // Library functions: rows of one array combined into rows of another, and rows taken by index.
 #include "library.h"
+#include "list_choice.h"
 #include "row_isa.h"
+#include "thread_costs.h"
 
 #include <algorithm>
 #include <atomic>
@@ -182,10 +184,41 @@ int gather_rows(i64 item_bytes, i64 wide_index, i64 rows, i64 width, i64 sources
   return 0;
 }
 
+// ---- scatters of programs -------------------------------------------------------------------
+
+using ParallelFn = int (*)(void* context, RangeFn body, void* arg, i64 n, i64 grain);
+
+struct SliceLoops {
+  RangeFn walk;    // over slices: finds their rows among all
+  RangeFn list;    // over blocks of rows: lists their rows by slices
+  RangeFn listed;  // over slices: has their rows from the lists
+};
+
+int scatter_slices(void* context, ParallelFn parallel, const SliceLoops* loops, void* arg,
+                   i64 slices, i64 blocks) {
+  const auto run = [=](bool lists) {
+    if (!lists) return parallel(context, loops->walk, arg, slices, -1);
+    const int ended = parallel(context, loops->list, arg, blocks, 1);
+    return ended != 0 ? ended : parallel(context, loops->listed, arg, slices, -1);
+  };
+  const int threads = loops_run_alone() ? 1 : thread_count(), most = threads_at_most();
+  if (threads < ListChoice::kLeastThreads) return run(false);
+  ListChoice& choice = ListChoice::of(reinterpret_cast<std::uintptr_t>(loops->walk) ^
+                                      static_cast<std::uint64_t>(blocks) << 48 ^
+                                      static_cast<std::uint64_t>(most) << 56);
+  if (threads != most) return run(choice.best(threads));  // a trial of the program's
+  const bool lists = choice.next(threads);
+  const i64 begin = clock_nanoseconds();
+  const int ended = run(lists);
+  if (ended == 0) choice.note(lists, clock_nanoseconds() - begin);
+  return ended;
+}
+
 }  // namespace
 
 void register_scatter_library() {
   register_library("scatter_rows", reinterpret_cast<void*>(&scatter_rows));
+  register_library("scatter_slices", reinterpret_cast<void*>(&scatter_slices));
   register_library("gather_rows", reinterpret_cast<void*>(&gather_rows));
 }
 

@@ -36,6 +36,7 @@ LIBRARY: Final[dict[str, tuple[str, ...]]] = {
     "fft": ("fft.c",),
     **dict.fromkeys(("csr_dot", "csr_sample"), ("sparse.c",)),
     "narrow_dot": ("narrow.c",),
+    "scatter_slices": ("scatter.c",),
 }
 """The library functions that exported programs have, and the files that define each."""
 

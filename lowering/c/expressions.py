@@ -118,7 +118,7 @@ class KernelText:
 
     `operands` are what its argument array points to, in order; after them the sizes. It runs over
     `count` ranges, then `finish`, if there is one, in the calling thread. `lanes` elements are
-    computed at once.
+    computed at once. A scatter that may make lists of its rows has memory for them.
     """
 
     text: str
@@ -133,6 +133,7 @@ class KernelText:
     lanes: int = 1
     values: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
     """The values of the program that variables of the text are, or are elements of."""
+    lists: Scratch | None = None
 
 
 def is_number(n: Any, value: int) -> bool:
@@ -186,12 +187,12 @@ def ctype(dtype: str) -> str:
 class ExprWriter:
     """Writes expressions at three depths: the function, the row, the loop over vectors."""
 
-    def __init__(self, owner: ExprOwner) -> None:
+    def __init__(self, owner: ExprOwner, first_name: int = 0) -> None:
         self.owner = owner
         self.kernel = owner.kernel
         self.prelude = owner.prelude
         self.lanes = owner.lanes
-        self._count = 0
+        self.last_name = first_name
         self._head: dict[Any, str] = {}
         self._row: dict[Any, str] = {}
         self._loop: dict[Any, str] = {}
@@ -222,8 +223,8 @@ class ExprWriter:
 
     def fresh(self, scope: CodeScope, type_name: str, text: str) -> str:
         """A new variable with the value of a C expression."""
-        self._count += 1
-        name = f"v{self._count}"
+        self.last_name += 1
+        name = f"v{self.last_name}"
         scope.line(f"const {type_name} {name} = {text};")
         return name
 
@@ -252,8 +253,8 @@ class ExprWriter:
         key = (base, rest)
         if key not in self._row:
             text = f"{base} + ({self.index(rest, self.row_scope)})"
-            self._count += 1
-            name = f"q{self._count}"
+            self.last_name += 1
+            name = f"q{self.last_name}"
             self.row_scope.line(f"{C_TYPES[t.dtype]} *{name} = {text};")
             self._row[key] = name
         return self._row[key]

@@ -56,6 +56,9 @@ FEWEST_LANES = 4
 
 
 class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
+    first_name = 0
+    """From where on variables are numbered: those of two functions have different names."""
+
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.kernel = kernel
@@ -131,7 +134,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
     # --- the function
 
     def write(self) -> KernelText:
-        self.writer = ExprWriter(self)
+        self.writer = ExprWriter(self, self.first_name)
         head = CodeScope("  ")
         self.head = head
         body = CodeScope("    ")
@@ -160,17 +163,21 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
 
     def _finish(self, head: CodeScope, body: CodeScope, count: Size, finish: str = "",
                 serial: bool = False, grain: Size = 1) -> KernelText:
-        pointers = "".join(
-            f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n" for k, t in enumerate(self.operands))
-        frees = "".join(f"  ft->release({name});\n" for name in self.row_buffers.values())
-        if self.streamed:
-            frees += f"  {self.prelude.fence()};\n"
-        text = (f"static void NAME(void *arg, i64 begin, i64 end) {{\n  void *const *a = arg;\n"
-                f"{pointers}{self._sizes(head.text() + body.text())}{head.text()}{body.text()}"
-                f"{frees}  ft_clear_upper();\n}}\n{finish}")
+        text = self._entry("NAME", f"{head.text()}{body.text()}{self._frees()}") + finish
         return KernelText(text, self.operands, count, grain, self.weight, self.domain.size,
                           bool(finish), serial, [m.tensor.source for m in self.kernel.members],
                           self.lanes, self._values())
+
+    def _frees(self) -> str:
+        frees = "".join(f"  ft->release({name});\n" for name in self.row_buffers.values())
+        return f"{frees}  {self.prelude.fence()};\n" if self.streamed else frees
+
+    def _entry(self, name: str, body: str) -> str:
+        """A function over ranges, with the operands so far and the sizes that it names."""
+        pointers = "".join(
+            f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n" for k, t in enumerate(self.operands))
+        return (f"static void {name}(void *arg, i64 begin, i64 end) {{\n  void *const *a = arg;\n"
+                f"{pointers}{self._sizes(body)}{body}  ft_clear_upper();\n}}\n")
 
     def _values(self) -> dict[str, tuple[Tensor, ...]]:
         """The values that variables are elements of, and those that pointers are of."""

@@ -19,10 +19,10 @@ from functrans.lowering.c.expressions import KernelText, Scratch, size_text
 from functrans.lowering.c.functions import FunctionForms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import SCHEDULED_FLAGS, Isa
-from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.lanes.calls import LaneText
 from functrans.lowering.c.outlined import outlined
 from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.c.row_lists import LIST_ROWS, run_with_lists, write_kernel
 from functrans.lowering.c.shared_loops import share_loops
 from functrans.lowering.c.step_table import as_table
 from functrans.lowering.c.units import in_units
@@ -490,6 +490,10 @@ class FunctionWriter:
                f"{self.size(work)})) return 1")
         if text.serial or (isinstance(work, int) and work <= SERVER.parallel_work):
             run = f"{name}(a, 0, {self.size(text.count)})"
+        elif text.lists is not None:
+            self.module.declare(LIST_ROWS)
+            run = run_with_lists(name, text, self.size, self.size(work),
+                                 self.library("scatter_slices")) + run
         finish = f" {name}_finish(a);" if text.has_finish else ""
         self.line(f"{{ void *a[] = {{{pointers}}}; {run};{finish} }}")
 

@@ -2,7 +2,7 @@
 
 Where two elements may go to one place, they are combined in order, so that the result is the same
 on any number of threads: a thread walks all elements and takes those whose places are in its slices
-of the result.
+of the result. Many threads may have lists of them instead (`row_lists.py`).
 """
 
 from __future__ import annotations

@@ -153,6 +153,30 @@ def test_products_of_sparse_matrices(tmp_path, dtype):
         np.testing.assert_allclose(out, right, rtol=1e-5, atol=1e-5)
 
 
+def test_scatters_have_the_same_bits_with_lists_of_rows(tmp_path):
+    """On many threads rows are listed by the slices of the result that they go to."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((100_000, 3)).astype(np.float32)
+    i = rng.integers(-5, 105, 100_000).astype(np.int32)
+
+    def total(x, i):
+        return jnp.zeros((100, 3)).at[i].add(jnp.tanh(x), mode="drop")
+
+    to_c(total, (x, i), tmp_path, name="f")
+    library, openmp = shared(tmp_path), ctypes.CDLL("libgomp.so.1")
+    threads = openmp.omp_get_max_threads()
+    results = []
+    try:
+        for count in (1, 3, 16):
+            openmp.omp_set_num_threads(count)
+            results.append(np.empty((100, 3), np.float32))
+            assert run(library.f, [], [x, i], results[-1:]) == 0
+    finally:
+        openmp.omp_set_num_threads(threads)
+    assert len({r.tobytes() for r in results}) == 1
+    np.testing.assert_allclose(results[0], ft.jit(total)(x, i), 1e-3, 1e-3)
+
+
 def test_products_with_weights_of_8_bits(tmp_path):
     every = np.r_[0:127, 128:255].astype(np.uint8)  # bytes that are numbers in all formats
     finite = every[(every & 0x7f) < 0x7c]

@@ -15,7 +15,7 @@ def on_threads(f, *args):
     """The results of three calls on each number of threads: how a loop runs is learned."""
     jitted = ft.jit(f)
     results = []
-    for count in (1, 2, 3, 7):
+    for count in (1, 2, 3, 16):  # on 16 rows are listed from the first run on
         with ft.config.threads(count=count):
             results += [np.asarray(jitted(*args)) for _ in range(3)]
     return results
@@ -48,6 +48,63 @@ def test_other_operations(op):
     expected = np.ones((TARGETS, 4))
     ufunc.at(expected, i, x.astype(np.float64))
     np.testing.assert_allclose(results[0], expected, 2e-3)
+
+
+ORDERS = {
+    "in order": np.sort(np.abs(index) % TARGETS),
+    "in order, dropped at the end": np.sort(index),
+    "one place": np.full(ROWS, 5, np.int32),
+    "none kept": np.full(ROWS, TARGETS, np.int32),
+    "one row out of order": np.append(np.sort(np.abs(index[1:]) % TARGETS), np.int32(0)),
+    "long": rng.integers(-(2**40), 2**40, ROWS) * (rng.random(ROWS) < 0.3)
+            + rng.integers(0, TARGETS, ROWS),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("op", ["add", "set"])
+def test_rows_in_any_order(order, op):
+    """Rows that are in order are not listed, and dropped ones are in no list."""
+    i = ORDERS[order]
+    x = rng.standard_normal((ROWS, 3)).astype(np.float32)
+    results = on_threads(lambda x, i: getattr(jnp.ones((TARGETS, 3)).at[i], op)(
+        jnp.exp(x), mode="drop"), x, i)
+    assert len({r.tobytes() for r in results}) == 1
+    kept = (i >= -TARGETS) & (i < TARGETS)
+    values = np.exp(x[kept].astype(np.float64))
+    expected = np.ones((TARGETS, 3))
+    if op == "add":
+        np.add.at(expected, i[kept], values)
+    else:
+        for place, value in zip(i[kept], values):
+            expected[place] = value
+    np.testing.assert_allclose(results[0], expected, 1e-4)
+
+
+@pytest.mark.parametrize("rows", [1024, 15360, 15361, 20000])
+def test_any_number_of_rows(rows):
+    """Sizes that only the call knows: few rows are walked, many listed."""
+    f = ft.jit(lambda x, i: ft.ops.segment_sum(x * 2, i, TARGETS),
+               dynamic_shapes={"x": {0: "n"}, "i": {0: "n"}})
+    i = np.abs(index[:rows]) % TARGETS
+    x = rng.standard_normal((rows, 2)).astype(np.float32)
+    results = []
+    for count in (1, 16):
+        with ft.config.threads(count=count):
+            results += [np.asarray(f(x, i)) for _ in range(3)]
+    assert len({r.tobytes() for r in results}) == 1
+    expected = np.zeros((TARGETS, 2))
+    np.add.at(expected, i, 2 * x.astype(np.float64))
+    np.testing.assert_allclose(results[0], expected, 1e-3, 1e-3)
+
+
+def test_long_scatters_have_lists_and_short_ones_have_none():
+    for rows, width, has in ((ROWS, (), True), (ROWS, (3,), True), (ROWS, (64,), True),
+                             (1000, (64,), False)):
+        x, i = ft.ShapeDtypeStruct((rows, *width), "float32"), ft.ShapeDtypeStruct((rows,), "int32")
+        text = ft.lower(lambda x, i: ft.ops.segment_sum(jnp.exp(x), i, TARGETS),
+                        x, i).compile().as_text()
+        assert ("_listed" in text) == has
 
 
 def test_places_that_overlap_in_part_are_combined_in_order():

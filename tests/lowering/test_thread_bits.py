@@ -23,7 +23,20 @@ def steps_in_a_scan(x, w, places):
     return ft.lax.scan(step, x[:64, : w.shape[0]] * 0, x[:10])
 
 
-@pytest.mark.parametrize("program", [sums_products_and_scatters, steps_in_a_scan])
+def scatters_with_lists(x, w, places):
+    """So many rows that they are listed by slices, in some of the runs."""
+    y = ft.numpy.tanh(x @ w)
+    rows, places = ft.numpy.tile(y[:, :3], (5, 1)), ft.numpy.tile(places, 5)
+    elements = ft.numpy.zeros(301).at[places].add(ft.numpy.exp(rows[:, 0]))
+
+    def step(total, k):
+        return total.at[places].add(rows * k), None
+
+    return ft.lax.scan(step, ft.numpy.zeros((300, 3)), ft.numpy.arange(2.0))[0], elements
+
+
+@pytest.mark.parametrize("program", [sums_products_and_scatters, steps_in_a_scan,
+                                     scatters_with_lists])
 @pytest.mark.parametrize("layer", ["functrans", "openmp"])
 def test_bits_do_not_depend_on_threads(program, layer):
     rng = np.random.default_rng(0)
