@@ -341,6 +341,22 @@ def _rejoined(terms: dict[Atom, Size], const: Size, added: Iterable[Atom]) -> In
                 if terms.get(upper) == c * atom.divisor:
                     rest = {a: k for a, k in terms.items() if a != atom and a != upper}
                     return Index(rest, const) + Index({inner: c})
+    return _with_one_remainder(terms, const, added)
+
+
+def _with_one_remainder(terms: dict[Atom, Size], const: Size, added: Iterable[Atom]) -> Index:
+    """`(x // a) % b * a + x % a` is `x % (a * b)`: two dimensions that stay side by side."""
+    remainders = {atom: c for atom, c in terms.items()
+                  if type(atom) is Remainder and isinstance(atom.divisor, int)}
+    new = set(added) if len(remainders) > 1 else ()
+    for low, c in remainders.items():
+        for high, k in remainders.items():
+            if not (low in new or high in new) or k != c * low.divisor or low is high:
+                continue
+            whole = low.index // low.divisor
+            if whole % high.divisor == Index({high: 1}):
+                rest = {a: n for a, n in terms.items() if a is not low and a is not high}
+                return Index(rest, const) + low.index % (low.divisor * high.divisor) * c
     return Index(terms, const)
 
 

@@ -31,6 +31,7 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
 )
 from functrans.lowering.loops.index import ZERO, Computed, Index, LoopVar, strides_of
+from functrans.lowering.loops.runs import visible_run
 from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import AnyFlag, Call, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -344,12 +345,41 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
         role = "any_flag" if _is_mark(root) else "scatter" if isinstance(root,
                                                                          ScatterTensor) else "full"
         runs = folded_runs if role == "any_flag" else kept_runs
+        if in_any_order and role == "full":
+            runs = _with_longer_row(runs, kept, root, s)
         rows = _product([_run_size(r) for r in runs[:-1]])
         row = _run_size(runs[-1]) if runs else 1
         domain = Domain(rows, row)
         if role != "scatter":
             domain = split_long_row(domain)
     return PreferredLoopNest(domain, role, reads, order)
+
+
+SHORT_ROW, WIDE_ROW, FEW_ELEMENTS = 16, 1024, 1024
+"""Places of a row that a program of a GPU shares with others and of one that it does not, and
+elements of an operand that the first-level cache holds, however they are read."""
+
+
+def _with_longer_row(runs: list[list[LoopVar]], kept: list[LoopVar], root: Tensor, s: ExprBuilder
+                     ) -> list[list[LoopVar]]:
+    """Runs of dimensions, the last longer where it is short and reads go on beyond it.
+
+    Pixels of three numbers are neighbours in a patch of pictures. In rows of three loads and stores
+    are of one number, and a quarter of the lanes has none. Rows of a power of two have what they
+    need: neighbouring rows are neighbours in memory, which Triton sees.
+    """
+    short = _run_size(runs[-1]) if runs else 1
+    if len(runs) < 2 or not all(isinstance(v.high, int) for run in runs for v in run) \
+            or not isinstance(short, int) or short >= SHORT_ROW or short & (short - 1) == 0:
+        return runs
+    *outer, last = [*runs[:-2], runs[-2] + runs[-1]]
+    row = LoopVar("i", _run_size(last))
+    places = dict(zip(last, s.unflatten(Index.of(row), tuple([v.high for v in last])), strict=True))
+    places |= {v: Index.of(v) for run in outer for v in run}
+    index = tuple([places.get(v, ZERO) for v in kept])
+    seen = [visible_run(place, row, WIDE_ROW) for t, place in accesses([root.define(s, index)])
+            if t is not None and place.depends_on(row) and _smaller(FEW_ELEMENTS, t.size)]
+    return _with_longer_row([*outer, last], kept, root, s) if min(seen, default=1) > 1 else runs
 
 
 def split_long_row(domain: Domain) -> Domain:

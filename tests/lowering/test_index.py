@@ -50,7 +50,8 @@ def steps():
         st.tuples(st.just("div"), number), st.tuples(st.just("div"), number),
         st.tuples(st.just("rem"), number),
         st.tuples(st.just("plus"), st.sampled_from((A, B))),
-        st.tuples(st.just("again"), number)), min_size=2, max_size=8)
+        st.tuples(st.just("again"), number),
+        st.tuples(st.just("side by side"), number, number)), min_size=2, max_size=8)
 
 
 @given(st.sampled_from((1, 4, 5)), st.sampled_from((0, 1)), steps())
@@ -59,8 +60,8 @@ def steps():
 def test_arithmetic(p, q, chain):
     index = Index.of(A) * p + Index.of(B) * q
     expected = [p * a + q * b for a, b in PLACES]
-    for name, n in chain:
-        if name in ("div", "rem", "again") and min(expected) < 0:
+    for name, n, *more in chain:
+        if name in ("div", "rem", "again", "side by side") and min(expected) < 0:
             continue  # kernels divide what is not negative
         if name == "add":
             index, expected = index + n, [e + n for e in expected]
@@ -73,12 +74,26 @@ def test_arithmetic(p, q, chain):
         elif name == "plus":
             index = index + Index.of(n)
             expected = [e + (a if n is A else b) for e, (a, b) in zip(expected, PLACES)]
-        else:  # what a reshape there and back leaves
+        elif name == "again":  # what a reshape there and back leaves
             index = (index // n) * n + index % n
+        else:  # the last two dimensions of three
+            index = (index // n) % more[0] * n + index % n
+            expected = [e % (n * more[0]) for e in expected]
         assert [value(index, a, b) for a, b in PLACES] == expected
         low, high = index.bounds()
         assert low <= min(expected)
         assert max(expected) <= high
+
+
+def test_dimensions_that_stay_side_by_side_are_one():
+    i = Index.of(LoopVar("i", 768))
+    patch = (16, 16, 3)
+    y, x, c = unflatten(i, patch)
+    assert flatten((y, x, c), (224, 224, 3)) == i // 48 * 672 + i % 48
+    assert flatten((x, c), patch[1:]) == c + x * 3 == i % 48
+    assert flatten((y, x, c), patch) == i
+    # of another stride, and of what is not the quotient
+    assert len(flatten((x, c), (16, 4)).terms) == len((i // 4 % 16 * 3 + c).terms) == 2
 
 
 @given(st.lists(st.sampled_from((1, 2, 3, 4)), min_size=1, max_size=4))

@@ -11,6 +11,7 @@ from functools import cached_property
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.index import Index, LoopVar, flatten
+from functrans.lowering.loops.runs import visible_run
 from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -56,6 +57,8 @@ WAVES = 16
 # Programs of a multiprocessor whose threads read many numbers of each element: those of 16 warps,
 # with 86 registers a thread, were alone there, so that nothing hid what they waited for
 RESIDENT = 5
+# Neighbours that a thread reads at once: 8 bytes of bfloat16 and more
+SEEN = 4
 # Loads of an element of which sums do not count: the gradient of a batch norm has few of each
 FEW_LOADS = 8
 
@@ -231,19 +234,20 @@ class ColumnReductionWriter(TritonKernelWriter):
         return any(step_along(e.aux[1], i) != 1 and step_along(e.aux[1], o) not in (0, 1)
                    for e in reachable_expressions(self.elements.values()) if e.op == "load")
 
-    @property
-    def _is_by_lanes(self) -> bool:
+    def _is_by_lanes(self, width: int) -> bool:
         """Whether Triton does not see of most of what is read that columns are neighbours.
 
         It gives a thread four columns where it sees it of one operand, and each of the other loads
-        then reads four lines with every fourth number of a warp's columns.
+        then reads four lines with every fourth number of a warp's columns. It sees those of
+        remainders where a power of two divides the divisors: heads of 40 go on for 8 columns.
         """
         if self.any_size:
             return False
         i = self.kernel.i
         places = [e.aux[1] for e in reachable_expressions(self.elements.values())
                   if e.op == "load" and i in e.variables]
-        hidden = sum(i not in place.terms for place in places)
+        hidden = sum(i not in place.terms and visible_run(place, i, width) < SEEN
+                     for place in places)
         return 2 * hidden > len(places)
 
     def _columns_of_short_parts(self) -> int:
@@ -288,7 +292,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         per_part = self.n(self.per_part, "per_part", near=False)
         w = self.tile_writer(*self.axes(
             o_start, self.per_part, walk.block_o, i_start, self.row, walk.block_i,
-            (f"(part + 1) * {per_part}", self.n(self.row, "row")), self._is_by_lanes))
+            (f"(part + 1) * {per_part}", self.n(self.row, "row")),
+            self._is_by_lanes(walk.block_i)))
         if not self.in_block:
             self.load_early(w)
         return w
