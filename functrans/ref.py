@@ -18,7 +18,7 @@ import numpy as np
 from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.cells import Cell
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import (
     ArgumentError,
@@ -42,7 +42,7 @@ __all__ = ["Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_re
 
 @final
 @known_leaf
-class Ref(Cell):
+class Ref(RefCell):
     """A reference to an array; `new_ref` makes one.
 
     `ref[index]` is an array, and `ref[index] = x`, `ref[index] += x` write; `ref[...]` is all of
@@ -258,7 +258,7 @@ def _is_whole(index: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Slice:
+class RefSlice:
     """Consecutive elements from a place that may be traced; `ds` makes one."""
 
     start: ArrayLike
@@ -266,7 +266,7 @@ class Slice:
     stride: int
 
 
-def ds(start: ArrayLike, size: int, stride: int = 1) -> Slice:
+def ds(start: ArrayLike, size: int, stride: int = 1) -> RefSlice:
     """An index of references: `size` elements from `start` on, which may be traced.
 
     >>> import functrans as ft
@@ -274,14 +274,14 @@ def ds(start: ArrayLike, size: int, stride: int = 1) -> Slice:
     >>> r[ft.ds(2, 2)].tolist()
     [2, 3]
     """
-    return Slice(start, operator.index(size), operator.index(stride))
+    return RefSlice(start, operator.index(size), operator.index(stride))
 
 
 def _index(ref: Ref, index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(i, Slice) for i in parts):
+    if any(isinstance(i, RefSlice) for i in parts):
         index = tuple([jnp.asarray(i.start) + i.stride * np.arange(i.size)
-                       if isinstance(i, Slice) else i for i in parts])
+                       if isinstance(i, RefSlice) else i for i in parts])
     items = plain_index(index)
     in_bounds(items, ref.shape)
     return items

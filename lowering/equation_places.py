@@ -15,10 +15,12 @@ from functrans.core.notation import bodies
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.report import CodeValue, line_of
 from functrans.lowering.schedule.show import tensor_text
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.shape import reshape_p, slice_p
 
 __all__ = ["EquationPath", "EquationPlaces", "with_all_equations"]
 
-MOVEMENTS: Final = frozenset({"broadcast_in_dim", "reshape", "transpose", "squeeze", "slice"})
+MOVEMENTS: Final = frozenset({broadcast_in_dim_p, reshape_p, slice_p, transpose_p})
 
 EquationPath = tuple[int, ...]
 """The number of an equation; of one in a body, then those of the body and of the equation there."""
@@ -69,7 +71,7 @@ class EquationPlaces:
         """One that does the same for the same line: in order, where there are several."""
         key = _likeness(eqn)
         found = self._alike.get(key)
-        if found is None or eqn.primitive.name in MOVEMENTS:  # of which passes make new ones
+        if found is None or eqn.primitive in MOVEMENTS:  # of which passes make new ones
             return None
         count = self._taken[key] = self._taken.get(key, -1) + 1
         return found[min(count, len(found) - 1)]

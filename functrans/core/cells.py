@@ -19,12 +19,12 @@ from functrans.core.errors import ArgumentError, LeakedTracerError
 from functrans.core.source import user_source
 from functrans.core.trace import Trace, Tracer, get_trace
 
-__all__ = ["Cell", "Kind", "cells_in_use", "framed", "is_lifted", "lifting", "touched_by"]
+__all__ = ["FrameKind", "RefCell", "cells_in_use", "framed", "is_lifted", "lifting", "touched_by"]
 
 R = TypeVar("R")
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     """What a frame does with cells from outside of it."""
 
     PROGRAM = "is kept: what it reads is an argument, and what it writes a result"
@@ -37,8 +37,8 @@ class _Frame:
 
     __slots__ = ("kind", "name", "owner", "trace", "values")
 
-    def __init__(self, kind: Kind, owner: object, name: str,
-                 values: dict[Cell, Any]) -> None:
+    def __init__(self, kind: FrameKind, owner: object, name: str,
+                 values: dict[RefCell, Any]) -> None:
         self.kind, self.owner, self.name, self.values = kind, owner, name, values
         self.trace = get_trace()
 
@@ -64,12 +64,12 @@ def cells_in_use() -> bool:
 class _Touched(BaseException):
     """Raised through the user's function that is staged, which is staged again then."""
 
-    def __init__(self, cell: Cell, owner: object) -> None:
+    def __init__(self, cell: RefCell, owner: object) -> None:
         super().__init__()
         self.cell, self.owner = cell, owner
 
 
-class Cell:
+class RefCell:
     """A value that may be replaced by another of its type."""
 
     __slots__ = ("_frame", "_trace", "_value")
@@ -90,7 +90,7 @@ class Cell:
         frame = _frames.running[-1] if _frames.running else None
         if frame is self._frame or frame is None:
             self._value = _kept(new, self._trace)
-        elif frame.kind is not Kind.SEALED:
+        elif frame.kind is not FrameKind.SEALED:
             if self not in frame.values:
                 raise _Touched(self, frame.owner)
             frame.values[self] = _kept(new, frame.trace)
@@ -111,7 +111,7 @@ class Cell:
                 break
             if self in frame.values:
                 return frame.values[self]
-            if touch and frame.kind is Kind.PROGRAM:
+            if touch and frame.kind is FrameKind.PROGRAM:
                 raise _Touched(self, frame.owner)
         return self._value
 
@@ -132,7 +132,7 @@ def _kept(value: Any, trace: Trace | None) -> Any:
 
 
 @contextmanager
-def framed(kind: Kind, owner: object, name: str, cells: Sequence[Cell] = (),
+def framed(kind: FrameKind, owner: object, name: str, cells: Sequence[RefCell] = (),
            values: Sequence[Any] = ()) -> Iterator[Callable[[], list[Any]]]:
     """Run a staged function for which the values of `cells` are arguments; gives their last ones.
     """
@@ -149,7 +149,7 @@ def is_lifted(owner: object) -> bool:
     return owner in _frames.lifted
 
 
-def touched_by(owner: object, run: Callable[[], R]) -> tuple[Cell | None, R | None]:
+def touched_by(owner: object, run: Callable[[], R]) -> tuple[RefCell | None, R | None]:
     """The first cell that functions of `owner` touch while `run()` stages them, or its result."""
     _frames.lifted.append(owner)
     try:
@@ -164,7 +164,7 @@ def touched_by(owner: object, run: Callable[[], R]) -> tuple[Cell | None, R | No
 
 def lifting(run: Callable[[object, tuple[Any, ...]], R]) -> R:
     """`run(owner, cells)` with the cells that the functions of `owner` touch, found by running."""
-    owner, cells = object(), list[Cell]()
+    owner, cells = object(), list[RefCell]()
     while True:
         try:
             return run(owner, tuple(cells))

@@ -16,7 +16,7 @@ from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, scalar_aval
 from functrans.core.axes import manual_axes
-from functrans.core.cells import Kind, cells_in_use, framed
+from functrans.core.cells import FrameKind, cells_in_use, framed
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
@@ -170,7 +170,7 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,
     """
     trace = StageTrace(get_trace(), name, keeps_arrays)
     args = [trace.new_arg(aval) for aval in in_avals]
-    sealed = framed(Kind.SEALED, trace, name) if cells_in_use() else nullcontext()
+    sealed = framed(FrameKind.SEALED, trace, name) if cells_in_use() else nullcontext()
     try:
         with sizes_decided(deciding.scope or UNDECIDED), sealed:
             outs = trace.run(fun, *args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.core.cells import Cell, Kind, framed, lifting
+from functrans.core.cells import FrameKind, RefCell, framed, lifting
 from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.transforms.flat import adopt_attributes
 
@@ -16,13 +16,13 @@ def scanned(run: Callable[..., Any], f: Callable[..., Any], pair: Callable[[Any]
             xs: Any, what: str) -> tuple[Any, Any]:
     """`run(body, init, xs, hidden keys)` of a scan; of a cell among xs, each element is a cell."""
     leaves, tree = tree_flatten(xs)
-    among = [i for i, x in enumerate(leaves) if isinstance(x, Cell)]
+    among = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
     stacked = [leaves[i] for i in among]
 
-    def once(owner: object, cells: tuple[Cell, ...]) -> tuple[Any, Any]:
+    def once(owner: object, cells: tuple[RefCell, ...]) -> tuple[Any, Any]:
         def body(carry: Any, x: Any) -> tuple[Any, Any]:
             carry, values = carry if cells else (carry, ())
-            with framed(Kind.BODY, owner, what, cells, values) as last:
+            with framed(FrameKind.BODY, owner, what, cells, values) as last:
                 parts = list(tree_flatten(x)[0]) if among else []
                 inner = [type(leaves[i])(parts[i]) for i in among]
                 for i, cell in zip(among, inner, strict=True):
@@ -33,7 +33,7 @@ def scanned(run: Callable[..., Any], f: Callable[..., Any], pair: Callable[[Any]
                 return ((carry, last()) if cells else carry), y
 
         adopt_attributes(body, f)
-        elements = [x.value if isinstance(x, Cell) else x for x in leaves]
+        elements = [x.value if isinstance(x, RefCell) else x for x in leaves]
         given = tree_unflatten(tree, elements) if among else xs
         start = (init, [c.value for c in cells]) if cells else init
         carry, ys = run(body, start, given, bool(cells))
@@ -47,15 +47,15 @@ def scanned(run: Callable[..., Any], f: Callable[..., Any], pair: Callable[[Any]
 def repeated(run: Callable[..., Any], test: Callable[..., Any], body: Callable[..., Any],
              init: Any, what: str) -> Any:
     """`run(test, body, init, hidden keys)` of a while loop."""
-    def once(owner: object, cells: tuple[Cell, ...]) -> Any:
+    def once(owner: object, cells: tuple[RefCell, ...]) -> Any:
         def holds(carry: Any) -> Any:
             carry, values = carry if cells else (carry, ())
-            with framed(Kind.SEALED, owner, f"the condition of {what}", cells, values):
+            with framed(FrameKind.SEALED, owner, f"the condition of {what}", cells, values):
                 return test(carry)
 
         def step(carry: Any) -> Any:
             carry, values = carry if cells else (carry, ())
-            with framed(Kind.BODY, owner, what, cells, values) as last:
+            with framed(FrameKind.BODY, owner, what, cells, values) as last:
                 carry = body(carry)
                 return (carry, last()) if cells else carry
 
@@ -71,12 +71,12 @@ def repeated(run: Callable[..., Any], test: Callable[..., Any], body: Callable[.
 def chosen(run: Callable[[Sequence[Any]], Any], branches: Sequence[Callable[..., Any]],
            what: str) -> Any:
     """`run(branches)` of a choice."""
-    def once(owner: object, cells: tuple[Cell, ...]) -> Any:
+    def once(owner: object, cells: tuple[RefCell, ...]) -> Any:
         values = [c.value for c in cells]
 
         def lifted(branch: Callable[..., Any]) -> Callable[..., Any]:
             def run_branch(*operands: Any) -> Any:
-                with framed(Kind.BODY, owner, what, cells, values) as last:
+                with framed(FrameKind.BODY, owner, what, cells, values) as last:
                     out = branch(*operands)
                     return (out, last()) if cells else out
 
@@ -91,7 +91,7 @@ def chosen(run: Callable[[Sequence[Any]], Any], branches: Sequence[Callable[...,
     return lifting(once)
 
 
-def _written(found: Any, cells: Sequence[Cell]) -> Any:
+def _written(found: Any, cells: Sequence[RefCell]) -> Any:
     """The first part of a result, the second of which is what cells have from now on."""
     result, values = found
     for cell, value in zip(cells, values, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
-from functrans.core.cells import Cell, cells_in_use
+from functrans.core.cells import RefCell, cells_in_use
 from functrans.core.dims import Dim, Size, deciding
 from functrans.core.errors import (
     ArgumentError,
@@ -194,7 +194,7 @@ def _with_cells(fun: Callable[..., Any], in_axes: Any, out_axes: Any, args: tupl
     axes = [in_axes] * len(leaves) if type(in_axes) is int else list(
         broadcast_prefix(in_axes, args, what="vmap: in_axes", is_leaf=_is_none))
     axes += [0] * (len(leaves) - len(axes))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Cell) and axes[i] is not None]
+    places = [i for i, x in enumerate(leaves) if isinstance(x, RefCell) and axes[i] is not None]
     cells = [leaves[i] for i in places]
     if not cells:
         return None
@@ -202,7 +202,7 @@ def _with_cells(fun: Callable[..., Any], in_axes: Any, out_axes: Any, args: tupl
         raise ArgumentError(f"vmap of {name_of(fun)}: one reference is two of its arguments.",
                             where=user_source(),
                             why="a write into one would have to be seen in the other.")
-    held = {i: x for i, x in enumerate(leaves) if axes[i] is None and isinstance(x, Cell)}
+    held = {i: x for i, x in enumerate(leaves) if axes[i] is None and isinstance(x, RefCell)}
     kept = [i for i in range(len(leaves)) if i not in held]
 
     def inner(*rest: Any) -> Any:
@@ -219,7 +219,7 @@ def _with_cells(fun: Callable[..., Any], in_axes: Any, out_axes: Any, args: tupl
         return out
 
     adopt_attributes(inner, fun)
-    arguments = [leaves[i].value if isinstance(leaves[i], Cell) else leaves[i] for i in kept]
+    arguments = [leaves[i].value if isinstance(leaves[i], RefCell) else leaves[i] for i in kept]
     return (inner, tuple([axes[i] for i in kept]), (out_axes, [axes[i] for i in places]),
             arguments, write)
 

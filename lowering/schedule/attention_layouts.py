@@ -16,7 +16,7 @@ from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import LoopVar, strides_of
 from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.passes.attention.calls import Attend, AttendGradient, View
-from functrans.lowering.passes.attention.reindexed import NotSoftmax, Part, split_view
+from functrans.lowering.passes.attention.reindexed import AxisRange, NotSoftmax, split_view
 from functrans.lowering.passes.attention.softmax import is_rounding
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Reads
@@ -81,7 +81,7 @@ def _views_of_joined(names: Sequence[str], joined: Tensor,
         for order in itertools.permutations(names):
             start, views = 0, dict[str, View]()
             for name in order:
-                part = Part(axis, start, int(n) * int(made[name].tensor.size) // whole)
+                part = AxisRange(axis, start, int(n) * int(made[name].tensor.size) // whole)
                 start += part.size
                 try:
                     views[name] = _view_of_moved(made[name], joined, call, part)
@@ -93,7 +93,7 @@ def _views_of_joined(names: Sequence[str], joined: Tensor,
 
 
 def _view_of_moved(view: View, moved: Tensor, call: Attend | AttendGradient,
-                   part: Part | None = None) -> View:
+                   part: AxisRange | None = None) -> View:
     """A view of what has the elements of another, or multiples, in another order."""
     t = view.tensor
     if not isinstance(moved, Map) or (part is None and moved.size != t.size) or \

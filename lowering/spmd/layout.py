@@ -12,7 +12,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.mesh import DimAxes, Mesh, spec_of
 from functrans.lowering.report import CollectiveNote
-from functrans.lowering.spmd.scattered_sums import Cut
+from functrans.lowering.spmd.scattered_sums import LocalPart
 from functrans.primitives.arithmetic import add, mul
 from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import (
@@ -85,7 +85,7 @@ class Placement:
     """
 
     def __init__(self, mesh: Mesh, coordinates: Mapping[str, Any],
-                 notes: list[tuple[CollectiveNote, Equation]], cuts: list[Cut]) -> None:
+                 notes: list[tuple[CollectiveNote, Equation]], cuts: list[LocalPart]) -> None:
         self.mesh = mesh
         self.coordinates = coordinates
         self.notes = notes
@@ -175,7 +175,7 @@ class Placement:
             along = [k for k, n in enumerate(sizes) if n != value.shape[k]]
             if len(along) == 1:
                 (k,) = along
-                self.cuts.append(Cut(part.eqn, tuple(wanted[k][len(have[k]):]), k))
+                self.cuts.append(LocalPart(part.eqn, tuple(wanted[k][len(have[k]):]), k))
             value = part
         return Local(value, wanted, x.aval)
 

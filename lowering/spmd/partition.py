@@ -25,7 +25,7 @@ from functrans.lowering.spmd.control import CONTROL
 from functrans.lowering.spmd.families import rule_of
 from functrans.lowering.spmd.layout import Local, Placement, whole
 from functrans.lowering.spmd.plain import plain_params
-from functrans.lowering.spmd.scattered_sums import Cut, with_scattered_sums
+from functrans.lowering.spmd.scattered_sums import LocalPart, with_scattered_sums
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import move_axis
@@ -68,7 +68,7 @@ def partition(jaxpr: Jaxpr, mesh: Mesh, in_dims: Sequence[DimAxes]) -> Partition
     """The program of each device of `mesh` for operands in parts; results are as they come."""
     out_dims: list[DimAxes] = []
     notes: list[tuple[CollectiveNote, Equation]] = []
-    cuts: list[Cut] = []
+    cuts: list[LocalPart] = []
     count = len(mesh.axis_names)
 
     def fun(*args: Any) -> list[Any]:
@@ -209,7 +209,7 @@ class _Manual(PartitionWalk):
     """Applies the body of a shard_map: values are parts already, collectives are its own."""
 
     def __init__(self, mesh: Mesh, coordinates: Mapping[str, Any],
-                 notes: list[tuple[CollectiveNote, Equation]], cuts: list[Cut]) -> None:
+                 notes: list[tuple[CollectiveNote, Equation]], cuts: list[LocalPart]) -> None:
         super().__init__(mesh, coordinates, notes, cuts)
         self._narrow: dict[int, tuple[Any, Any]] = {}  # what was converted, by what it became
 

@@ -21,11 +21,11 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.shape import reshape
 
-__all__ = ["Cut", "with_scattered_sums"]
+__all__ = ["LocalPart", "with_scattered_sums"]
 
 
 @dataclass(frozen=True)
-class Cut:
+class LocalPart:
     """An equation that takes the part of its device, of those along some axes, along one axis."""
 
     eqn: Equation
@@ -36,17 +36,17 @@ class Cut:
 Notes = list[tuple[CollectiveNote, Equation]]
 
 
-def with_scattered_sums(jaxpr: Jaxpr, cuts: Sequence[Cut], notes: Notes, mesh: Mesh) -> Jaxpr:
+def with_scattered_sums(jaxpr: Jaxpr, cuts: Sequence[LocalPart], notes: Notes, mesh: Mesh) -> Jaxpr:
     """The program with scattered sums in place of sums that are cut; `notes` tell of them then."""
     by_eqn = {id(cut.eqn): cut for cut in cuts}
     return _rewritten(jaxpr, by_eqn, notes, mesh) if by_eqn else jaxpr
 
 
-def _rewritten(jaxpr: Jaxpr, cuts: Mapping[int, Cut], notes: Notes, mesh: Mesh) -> Jaxpr:
+def _rewritten(jaxpr: Jaxpr, cuts: Mapping[int, LocalPart], notes: Notes, mesh: Mesh) -> Jaxpr:
     made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     uses = Counter(v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var))
     uses.update(v for v in jaxpr.outvars if isinstance(v, Var))
-    chains: dict[int, tuple[Cut, int]] = {}  # by equation: the cut it is before, and where it is
+    chains: dict[int, tuple[LocalPart, int]] = {}  # by equation: the cut behind it, and where it is
     for eqn in jaxpr.eqns:
         cut = cuts.get(id(eqn))
         if cut is not None:
@@ -90,8 +90,8 @@ def _rewritten(jaxpr: Jaxpr, cuts: Mapping[int, Cut], notes: Notes, mesh: Mesh) 
     return jaxpr.replace(eqns=tuple(eqns), outvars=tuple(map(read, jaxpr.outvars)))
 
 
-def _chain(cut: Cut, made_by: Mapping[Var, Equation], uses: Mapping[Var, int],
-           mesh: Mesh) -> dict[int, tuple[Cut, int]]:
+def _chain(cut: LocalPart, made_by: Mapping[Var, Equation], uses: Mapping[Var, int],
+           mesh: Mesh) -> dict[int, tuple[LocalPart, int]]:
     """The equations from a sum to a cut, each with the axis of its result that is cut; or none."""
     found = {id(cut.eqn): (cut, cut.dimension)}
     at, dimension = cut.eqn.invars[0], cut.dimension

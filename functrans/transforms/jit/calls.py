@@ -18,7 +18,7 @@ from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import bound_axes
-from functrans.core.cells import Kind, cells_in_use, framed, is_lifted
+from functrans.core.cells import FrameKind, cells_in_use, framed, is_lifted
 from functrans.core.check import check_jaxpr
 from functrans.core.chunking import chunking, traced_in_chunks
 from functrans.core.compiling import for_compiler
@@ -83,7 +83,7 @@ class TraceOutcome:
         run: Callable[..., Any] = flat
         if is_lifted(owner):
             def run(*leaves: Any) -> Any:
-                with framed(Kind.PROGRAM, owner, name):
+                with framed(FrameKind.PROGRAM, owner, name):
                     return flat(*leaves)
 
         with recorded(name, "trace"), for_compiler(to_machine_code()), \

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from functrans import _runtime
-from functrans.core.cells import Cell, Kind, framed, touched_by
+from functrans.core.cells import FrameKind, RefCell, framed, touched_by
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -25,7 +25,7 @@ class OfCells:
 
     def __init__(self, jitted: Jitted, traces: object, calls: type[Calls]) -> None:
         self._jitted, self._owner, self._calls = jitted, traces, calls
-        self._closed_over: dict[Any, list[Cell]] = {}
+        self._closed_over: dict[Any, list[RefCell]] = {}
         self._compiled: dict[Any, Callable[..., Any]] = {}
 
     def call(self, pure: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -33,7 +33,7 @@ class OfCells:
         jitted = self._jitted
         dynamic, fixed = jitted.static.split(args, kwargs)
         leaves, tree = tree_flatten(dynamic)
-        places = tuple([i for i, x in enumerate(leaves) if isinstance(x, Cell)])
+        places = tuple([i for i, x in enumerate(leaves) if isinstance(x, RefCell)])
         given = [leaves[i] for i in places]
         if len(set(given)) < len(given):
             raise ArgumentError(f"jit of {jitted.name}: one reference is two of its arguments.",
@@ -53,7 +53,7 @@ class OfCells:
                     why="a write into one would have to be seen in the other.")
             known.append(cell)
 
-    def _program(self, where: Any, known: Sequence[Cell], given: Sequence[Cell],
+    def _program(self, where: Any, known: Sequence[RefCell], given: Sequence[RefCell],
                  leaves: Sequence[Any]) -> Callable[[], Any]:
         cells = tuple(known)
         key = where, cells
@@ -72,13 +72,13 @@ class OfCells:
 
         return run
 
-    def _made(self, where: tuple[PyTreeDef, Any, tuple[int, ...]], cells: tuple[Cell, ...],
-              classes: Sequence[type[Cell]]) -> Callable[..., Any]:
+    def _made(self, where: tuple[PyTreeDef, Any, tuple[int, ...]], cells: tuple[RefCell, ...],
+              classes: Sequence[type[RefCell]]) -> Callable[..., Any]:
         jitted, (tree, fixed, places) = self._jitted, where
         fun = jitted.static.restore(jitted.fun, fixed)
 
         def pure(values: list[Any], given: list[Any], others: list[Any]) -> Any:
-            with framed(Kind.PROGRAM, self._owner, jitted.name, cells, values) as last:
+            with framed(FrameKind.PROGRAM, self._owner, jitted.name, cells, values) as last:
                 inner = [cls(x) for cls, x in zip(classes, given, strict=True)]
                 rest, of_places = iter(others), dict(zip(places, inner, strict=True))
                 args, kwargs = tree_unflatten(tree, [

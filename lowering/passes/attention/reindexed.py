@@ -17,14 +17,14 @@ from functrans.lowering.loops.index import (
 )
 from functrans.lowering.loops.tensor import Map, Tensor
 
-__all__ = ["NotSoftmax", "Part", "moved", "split_view"]
+__all__ = ["AxisRange", "NotSoftmax", "moved", "split_view"]
 
 
 class NotSoftmax(Exception):
     """An expression is something else."""
 
 
-class Part(NamedTuple):
+class AxisRange(NamedTuple):
     """What of a tensor lies between two places along an axis."""
 
     axis: int
@@ -63,7 +63,7 @@ def _moved(index: Index, places: Mapping[LoopVar, Index], made: Mapping[Expr, Ex
     return total
 
 
-def split_view(t: Tensor, s: ExprBuilder, part: Part | None = None
+def split_view(t: Tensor, s: ExprBuilder, part: AxisRange | None = None
                ) -> tuple[Expr, dict[LoopVar, int]]:
     """An element of a tensor, and the steps of its variables in it: dimensions that are read in
     pieces are variables of their own."""
