@@ -195,6 +195,7 @@ def test_stepping_walks_forwards_and_backwards():
     stepping = ft.explain(newton, np.ones((8, 8), np.float32), target="cpu").stepping
     first = stepping.forward()
     assert first is stepping[0] and stepping.forward() is stepping[1]
+    assert stepping[:2] == [stepping[0], stepping[1]]
     assert stepping.backward() is first
     with pytest.raises(ArgumentError, match="no step before"):
         stepping.backward()

@@ -58,8 +58,8 @@ class ProgramNames:
             body = list(bodies(eqn))[value.inside[-1]][1]
             return self.of(body)(body.invars[value.argument])
         if path is None:
-            known = value.argument is not None and value.argument < len(self.inputs)
-            return self.inputs[value.argument] if known else ""  # type: ignore[index]
+            number = value.argument
+            return "" if number is None or number >= len(self.inputs) else self.inputs[number]
         eqn, names = self.equation(path)
         results = eqn.outvars[value.result:value.result + 1] or eqn.outvars[:1]
         return names(results[0]) if results else ""

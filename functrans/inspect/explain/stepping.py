@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Final
+from typing import Final, overload
 
 from functrans.core.errors import ArgumentError
 from functrans.core.jaxpr import Atom, Jaxpr
@@ -156,7 +156,14 @@ class Stepping(Sequence[PassStep]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __getitem__(self, number: int) -> PassStep:  # type: ignore[override]
+    @overload
+    def __getitem__(self, number: int) -> PassStep: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[PassStep]: ...
+
+    def __getitem__(self, number: int | slice) -> PassStep | list[PassStep]:
+        if isinstance(number, slice):
+            return [self[k] for k in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
             raise IndexError(f"there are {len(self)} steps that changed something")
         number %= len(self)
