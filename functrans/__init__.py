@@ -19,7 +19,7 @@ except ImportError as _error:
         "source in place: pip install -e .") from None
 
 from functrans import array as array
-from functrans import config, core, debug, dlpack, dtypes, lax, numpy, tree, tree_util
+from functrans import config, core, dlpack, dtypes, lax, numpy, tree, tree_util
 from functrans import methods as _methods
 from functrans import program_views as _program_views
 from functrans import third_parties as _third_parties
@@ -63,7 +63,6 @@ from functrans.transforms.callables import (
     typeof,
 )
 from functrans.transforms.checkpoint import checkpoint
-from functrans.transforms.checks.api import check, checked, debug_nans
 from functrans.transforms.contracts import check_shapes
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.transforms.custom_vjp import custom_vjp
@@ -95,6 +94,7 @@ if TYPE_CHECKING:
         checkpoint_policies,
         custom_batching,
         custom_derivatives,
+        debug,
         distributed,
         errors,
         experimental,
@@ -150,6 +150,7 @@ if TYPE_CHECKING:
     from functrans.ref import Ref, ds, empty_ref, free_ref, freeze, new_ref
     from functrans.sharding import NamedSharding, P, Shard, make_mesh, reshard, set_mesh
     from functrans.sharding.mapped import pmap, smap
+    from functrans.transforms.checks.api import check, checked, debug_nans
     from functrans.transforms.shard_map import shard_map
 
 remat = checkpoint
@@ -189,12 +190,13 @@ __all__ = [
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives",
+_LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
          "distributed", "errors", "experimental", "export", "extend", "flatten_util", "image",
          "interpreters", "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler",
          "quantize", "random", "ref", "scipy", "sharding", "sparse", "stages", "test_util",
          "weights")
 _INSPECT = ("draw", "explain", "profile")
+_CHECKS = ("check", "checked", "debug_nans")
 _MUTABLE = ("numpy_code",)
 _REFERENCES = ("Ref", "ds", "empty_ref", "free_ref", "freeze", "new_ref")
 _SWITCHES = (
@@ -215,6 +217,8 @@ if not TYPE_CHECKING:  # which would take any name for one that there is
             return importlib.import_module(f"functrans.{name}")
         if name in _INSPECT:
             return getattr(importlib.import_module("functrans.inspect"), name)
+        if name in _CHECKS:
+            return getattr(importlib.import_module("functrans.transforms.checks.api"), name)
         if name in _MUTABLE:
             return getattr(importlib.import_module("functrans.mutable"), name)
         if name in _REFERENCES:

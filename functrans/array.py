@@ -6,7 +6,6 @@ and methods are installed by `functrans.operators` and `functrans.methods`, on t
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -209,7 +208,8 @@ def array_html(x: Any) -> str:
     text = f"{dtypes.short_name(x.dtype)}[{','.join(map(str, x.shape))}]"
     if _is_elsewhere(x) or x.ndim not in (1, 2) or x.shape[-1] > _HTML_COLUMNS \
             or x.shape[0] > _HTML_ROWS or not x.size:
-        return f"<pre>{html.escape(repr(x))}</pre>"
+        from html import escape  # noqa: PLC0415  (3 ms)
+        return f"<pre>{escape(repr(x))}</pre>"
     values = _number_format(np.atleast_2d(x._np))
     cell = '<td style="text-align:right;font-variant-numeric:tabular-nums">'
     rows = "".join("<tr>" + "".join(f"{cell}{v:.5g}</td>" if values.dtype.kind == "f" else

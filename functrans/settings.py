@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from functrans.core import config
 from functrans.core.dtypes import default_dtypes
@@ -15,7 +15,9 @@ from functrans.core.key_reuse import check_key_reuse, is_checked
 from functrans.core.source import user_source
 from functrans.core.switches import DTYPE_PROMOTION, RANK_PROMOTION, watching
 from functrans.device import current_device, find_device
-from functrans.transforms.checks.api import debug_nans
+
+if TYPE_CHECKING:
+    from functrans.transforms.checks.api import debug_nans
 
 __all__ = ["check_tracer_leaks", "checking_leaks", "debug_infs", "enable_x64", "is_ignored",
            "is_known", "known", "read", "update"]
@@ -46,6 +48,7 @@ def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     functrans.core.errors.NotFiniteError: exp gave an infinity: b:f32[] = exp a.
     ...
     """
+    from functrans.transforms.checks.api import debug_nans  # noqa: PLC0415  (10 ms)
     return debug_nans(("inf",)) if new_val else nullcontext()
 
 
@@ -112,6 +115,7 @@ def _check(kind: str) -> Callable[[Any], None]:
         if running is not None:
             running.__exit__(None, None, None)
         if kinds:
+            from functrans.transforms.checks.api import debug_nans  # noqa: PLC0415
             running = debug_nans(tuple(kinds))
             running.__enter__()
         _checks.set(MappingProxyType({k: running for k in kinds if running is not None}))

@@ -30,6 +30,7 @@ class WatchTrace(Trace):
 
     __slots__ = ()
     kind = "a setting"
+    watches = True
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         return run_in(self.parent, process_in, self.parent, primitive, args, params)

@@ -43,6 +43,8 @@ class Trace:
     kind: ClassVar[str] = "a transform"
     # an operation without tracers of its own is its parent's
     passes_others_on: ClassVar[bool] = False
+    # it looks at operations that are evaluated, and not at compiled programs
+    watches: ClassVar[bool] = False
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent

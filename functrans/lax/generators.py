@@ -107,9 +107,6 @@ def _each(x: Array, count: Any) -> Array:
     return broadcast_in_dim(x, (count,), ())
 
 
-_HOST = np.random.default_rng
-
-
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
     """Uniform numbers in [a, b) that differ from call to call: an effect, drawn by the host.
 
@@ -132,11 +129,12 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
                             fix="ft.random.uniform(key, shape)")
     if dtypes.kind(low.dtype) == "f":
         drawn_in = np.float64 if low.dtype.itemsize > 4 else np.float32
-        unit = io_callback(lambda: _HOST().random(shape, drawn_in).astype(low.dtype),
-                           ShapeDtypeStruct(shape, low.dtype))
+        unit = io_callback(
+            lambda: np.random.default_rng().random(shape, drawn_in).astype(low.dtype),
+            ShapeDtypeStruct(shape, low.dtype))
         return add(mul(unit, broadcast_in_dim(sub(high, low), shape, ())),
                    broadcast_in_dim(low, shape, ()))
     drawn: Array = io_callback(
-        lambda x, y: _HOST().integers(x, y, shape, dtype=low.dtype),
+        lambda x, y: np.random.default_rng().integers(x, y, shape, dtype=low.dtype),
         ShapeDtypeStruct(shape, low.dtype), low, high)
     return drawn

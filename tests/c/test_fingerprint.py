@@ -188,6 +188,31 @@ def test_a_changed_compiler_has_another_version(monkeypatch, tmp_path):
     assert version() is None
 
 
+def test_an_installed_compiler_is_told_by_its_list_of_files(monkeypatch, tmp_path):
+    version = module.compiler_version.__wrapped__
+    for name in ("core/config.py", "primitives/__init__.py", "lowering/__init__.py"):
+        file = tmp_path / "functrans" / name
+        file.parent.mkdir(parents=True)
+        file.write_text("")
+        monkeypatch.setattr(getattr(module, file.stem.strip("_") if file.stem == "config"
+                                    else file.parent.name), "__file__", str(file))
+    monkeypatch.setattr(module, "_process_began", lambda: 2e18)
+    source = version()
+    record = tmp_path / f"functrans-{module.__version__}.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("functrans/lowering/__init__.py,sha256=a,0\n")
+    os.utime(record, (1e9, 1e9))
+    first = version()
+    assert first != source
+    os.utime(file, (1e9, 1e9 + 1))  # its time is not what is looked at
+    assert version() == first
+    record.write_text("functrans/lowering/__init__.py,sha256=b,0\n")
+    os.utime(record, (1e9, 1e9))
+    assert version() not in (first, None)
+    monkeypatch.setattr(module, "_process_began", lambda: 0.9e9)
+    assert version() is None
+
+
 def test_a_process_began_before_now():
     code = """
         import time

@@ -12,7 +12,7 @@ from functrans._runtime import get_trace, set_trace
 from functrans.core import config, dtypes
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
-from functrans.core.errors import ArgumentError, public, shown
+from functrans.core.errors import ArgumentError, public, publish, shown
 from functrans.core.source import user_source
 from functrans.primitives.check import CHECK, check_p
 from functrans.transforms.checks.eager import CheckTrace
@@ -158,3 +158,6 @@ def _places(message: str) -> list[str]:
                 if name and name.isidentifier()]
     except ValueError:
         return []
+
+
+publish(globals(), __all__)

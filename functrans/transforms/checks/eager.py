@@ -30,6 +30,7 @@ class CheckTrace(Trace):
 
     __slots__ = ()
     kind = "debug_nans"
+    watches = True
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         if primitive.compiles:

@@ -25,6 +25,7 @@ from functrans.primitives.control_flow.bodies import counted
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.transforms.checks.checked_run import is_region
 from functrans.transforms.checks.messages import advice
 from functrans.transforms.checks.nonfinite_propagation import (
     INFINITE,
@@ -36,7 +37,7 @@ from functrans.transforms.checks.nonfinite_propagation import (
     literal_bits,
     moves,
 )
-from functrans.transforms.checks.plan import is_region, searched
+from functrans.transforms.checks.plan import searched
 
 __all__ = ["EagerReplay", "Replayed", "located", "not_finite"]
 

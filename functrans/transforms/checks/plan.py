@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import HigherOrder
 from functrans.core.prune import prune_jaxpr
 from functrans.primitives.check import check_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.transforms.checks.checked_run import is_region
 from functrans.transforms.checks.nonfinite_propagation import (
     ALL,
     INFINITE,
@@ -33,8 +33,7 @@ from functrans.transforms.checks.nonfinite_propagation import (
     propagation_of,
 )
 
-__all__ = ["CheckPlan", "Site", "bodies_of", "called_by", "has_checks", "is_region", "plan_of",
-           "searched"]
+__all__ = ["CheckPlan", "Site", "bodies_of", "called_by", "plan_of", "searched"]
 
 
 class Site(NamedTuple):
@@ -68,24 +67,6 @@ class CheckPlan:
 def searched(checks: frozenset[str]) -> int:
     """The bits that are looked for."""
     return (NAN if "nan" in checks else NOTHING) | (INFINITE if "inf" in checks else NOTHING)
-
-
-def is_region(eqn: Equation) -> bool:
-    """Whether an equation calls a function of `checked`, which says itself what to look for."""
-    return "checks" in eqn.params
-
-
-_has_checks: WeakKeyDictionary[Jaxpr, bool] = WeakKeyDictionary()
-
-
-def has_checks(jaxpr: Jaxpr) -> bool:
-    """Whether there is anything to look for in a program that was not told to look."""
-    known = _has_checks.get(jaxpr)
-    if known is None:
-        known = _has_checks[jaxpr] = any(
-            eqn.primitive is check_p or is_region(eqn) or any(map(has_checks, subjaxprs(eqn)))
-            for eqn in jaxpr.eqns)
-    return known
 
 
 def called_by(eqn: Equation) -> tuple[Jaxpr, Sequence[Atom]] | None:

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from functrans import _runtime
 from functrans.core.errors import CheckError, FailedCheckError, NotFiniteError
 from functrans.core.jaxpr import Equation, Jaxpr, equation_text
 from functrans.core.prune import has_effects
 from functrans.lowering.backend import Executable, WrapperExecutable
 from functrans.primitives.callback import HostFunction
 from functrans.primitives.check import check_p
+from functrans.transforms.checks.checked_run import CheckedRun
 from functrans.transforms.checks.exact import EagerReplay, located
 from functrans.transforms.checks.flags import NONE, with_flags
 from functrans.transforms.checks.nonfinite_propagation import NOTHING, bits_of
 from functrans.transforms.checks.plan import Site, plan_of, searched
 
-__all__ = ["CheckedExecutable", "CheckedRun", "checked_executable"]
+__all__ = ["CheckedExecutable", "checked_executable"]
 
 
 Compile = Callable[[Jaxpr], Executable]
@@ -106,26 +106,6 @@ class CheckedProgram:
                 "the other: sums in another order, or a callback, gave other numbers.",
             fix="numbers are close to the largest of their dtype: scale them, or use a wider one")
         return located(error, site.eqn.source, ())
-
-
-class CheckedRun:
-    """Runs a checked program on the host, or with arrays on a GPU where `device` is its number."""
-
-    def __init__(self, executable: CheckedExecutable) -> None:
-        self._executable = executable
-
-    @property
-    def device(self) -> int | None:
-        return getattr(self._executable.inner.run, "device", None)
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether a compiled program has the results: in memory of its own."""
-        return isinstance(self._executable.inner.run, _runtime.Program)
-
-    def __call__(self, args: Sequence[Any]) -> list[Any]:
-        executable = self._executable
-        return executable.program.run(executable.inner.run, args)
 
 
 class CheckedExecutable(WrapperExecutable):

@@ -33,10 +33,9 @@ from functrans.core.recording import recorded, recorder
 from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
 from functrans.core.staging import stage
-from functrans.core.switches import NoExecutionTrace, WatchTrace
+from functrans.core.switches import NoExecutionTrace
 from functrans.core.trace import Tracer, run_in
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
-from functrans.transforms.checks.eager import CheckTrace
 from functrans.transforms.closed import with_small_consts_inside
 from functrans.transforms.flat import FlatFunction, flatten_args, parameter_names
 from functrans.transforms.jit.cells import OfCells
@@ -278,8 +277,7 @@ class Calls:
         jitted, trace = self.jitted, get_trace()
         if type(trace) is NoExecutionTrace:
             raise trace.refusal(jitted.name)
-        if type(trace) in (CheckTrace, WatchTrace) and trace.parent is None:
-            # which looks at operations, not at programs
+        if trace is not None and trace.watches and trace.parent is None:
             return run_in(None, self._pure, call, args, kwargs, key)
         if config.current().disable_jit:
             return jitted.fun(*args, **kwargs)

@@ -30,8 +30,7 @@ from functrans.lowering.backend import (
     makes_machine_code,
     runs_on_mesh,
 )
-from functrans.transforms.checks.plan import has_checks
-from functrans.transforms.checks.program import CheckedRun, checked_executable
+from functrans.transforms.checks.checked_run import CheckedRun, has_checks
 from functrans.transforms.jit.shown import compilation_logged
 from functrans.transforms.meshes import dims_on, mesh_of
 
@@ -127,6 +126,7 @@ def _compiled(backend: str, jaxpr: Jaxpr, donated: frozenset[int], require_inpla
     if not checks and not has_checks(jaxpr):
         return compile_for(get_backend(backend), jaxpr, donated, require_inplace)
     # what is donated is not reused: the inputs are needed to find out what went wrong
+    from functrans.transforms.checks.program import checked_executable  # noqa: PLC0415
     return checked_executable(jaxpr, checks, lambda flagged: compile_for(
         get_backend(backend), flagged, frozenset(), False))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING
 
 from functrans.core import config
 from functrans.core.avals import ShapedArray
@@ -14,9 +13,10 @@ from functrans.core.errors import BackendError
 from functrans.core.source import describe_source, user_source
 from functrans.transforms.jit.retrace import Compilation, Retraces, reasons_of
 
-__all__ = ["before_trace", "compilation_logged", "log_reasons"]
+if TYPE_CHECKING:
+    from logging import Logger
 
-_LOGGER: Final = logging.getLogger("functrans")
+__all__ = ["before_trace", "compilation_logged", "log_reasons"]
 
 
 def before_trace(name: str, avals: Sequence[ShapedArray]) -> None:
@@ -29,7 +29,7 @@ def before_trace(name: str, avals: Sequence[ShapedArray]) -> None:
         raise BackendError(f"{name} would be traced for {types} within no_tracing.",
                            where=user_source(), why="no earlier call was of these types.",
                            fix=f"call it once before, or look at ft.explain_retrace({name})")
-    _LOGGER.warning("tracing %s for %s%s", name, types, _where())
+    _logger().warning("tracing %s for %s%s", name, types, _where())
 
 
 @contextmanager
@@ -40,16 +40,21 @@ def compilation_logged(name: str, backend: str) -> Iterator[None]:
         return
     start = time.perf_counter()
     yield
-    _LOGGER.warning("compiled %s by the backend %r in %.0f ms", name, backend,
-                    (time.perf_counter() - start) * 1e3)
+    _logger().warning("compiled %s by the backend %r in %.0f ms", name, backend,
+                      (time.perf_counter() - start) * 1e3)
 
 
 def log_reasons(name: str, history: Sequence[Compilation]) -> None:
     """Log why the last compilation of a function was not served by one before it."""
     last = tuple(history[-1:])
     found = Retraces(name, last, (reasons_of(history[-1], history[:-1]),))
-    _LOGGER.warning("%s", "\n".join([f"{name} was traced; programs of it now: {len(history)}",
-                                     *str(found).splitlines()[1:]]))
+    _logger().warning("%s", "\n".join([f"{name} was traced; programs of it now: {len(history)}",
+                                       *str(found).splitlines()[1:]]))
+
+
+def _logger() -> Logger:
+    from logging import getLogger  # noqa: PLC0415  (2 ms)
+    return getLogger("functrans")
 
 
 def _where() -> str:
