@@ -123,6 +123,7 @@ DEFERRED = {
     ("functrans.lowering.executable", "functrans.lowering.portable"),
     ("functrans.lowering.executable", "functrans.lowering.report_parts"),
     ("functrans.lowering.executable", "functrans.lowering.timing"),
+    ("functrans.lowering.progress", "html"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
