@@ -84,12 +84,18 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         key = (frozenset(facts.items()), self.kernel.i.low, self.kernel.i.high)
         if key not in self._built:
             s = self.kernel.builder(self.schedule.is_stored, facts)
-            self._built[key] = s, {m.tensor: self._as_stored(s, m, self.kernel.element(s, m))
-                                   for m in self.kernel.members}
+            elements = {m.tensor: self.kernel.element(s, m) for m in self.kernel.members}
+            read = {e.aux for e in reachable_expressions(elements.values()) if e.op == "local"}
+            self._built[key] = s, {
+                m.tensor: self._as_stored(s, m, elements[m.tensor]) if m.tensor in read
+                else elements[m.tensor] for m in self.kernel.members}
         return self._built[key]
 
     def _as_stored(self, s: ExprBuilder, m: Member, e: Expr) -> Expr:
-        """A value as its readers in other kernels see it: a half that is stored is rounded."""
+        """A value as its readers in other kernels see it: a half that is stored is rounded.
+
+        Where this kernel does not read it the store alone rounds.
+        """
         t = m.tensor
         if m.role not in ("full", "row") or t not in self.schedule.stored \
                 or t.compute in (t.dtype, "bool"):
@@ -101,7 +107,9 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         _, elements = self.built({})
         everything = reachable_expressions(elements.values())
         self.weight = max(1, _weight(everything))
-        self.loads: list[Tensor] = [e.aux[0] for e in everything if e.op == "load"]
+        # a number that is the same along the row is loaded as a scalar
+        self.loads: list[Tensor] = [e.aux[0] for e in everything
+                                    if e.op == "load" and e.depends_on(self.kernel.i)]
         return stages_of(self.kernel, elements)
 
     def _read_later(self) -> set[Tensor]:
