@@ -11,9 +11,11 @@ from typing import Final
 from functrans.core import dtypes
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
+from functrans.lowering.passes.chained_values import chained_values
 from functrans.lowering.passes.hidden_values import hidden_values
 from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.rules.elementwise import CHEAP, ELEMENTWISE
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.target import Target
 from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
 from functrans.primitives.base import constant_p, full_p
@@ -65,6 +67,8 @@ LEAST_SAVED: Final = 0.4
 takes 1.1 times as long; a U-Net that saves 0.6 and a flow that saves 0.4 1.0."""
 INLINED: Final = 2
 """Additions from values that are kept too: such a value is computed by its readers anyway."""
+MOST_CHAINED: Final = 4
+"""Blocks of a chain have so many times the bytes that it is split for at most: 8 MB."""
 SEGMENTS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
@@ -101,8 +105,10 @@ def _is_step(eqn: Equation) -> bool:
     return eqn.primitive in PRODUCTS or _any_time(eqn) == math.inf
 
 
-CPU_PRICES: Final = Prices(_time, BYTE, _is_step, LEAST_BYTES, LEAST_SAVED,
-                          INLINED * ADDITION, any_time=_any_time)
+CPU_PRICES: Final = Prices(
+    _time, BYTE, _is_step, LEAST_BYTES, LEAST_SAVED, INLINED * ADDITION, any_time=_any_time,
+    hidden=partial(chained_values, least_blocks=SERVER.least_blocks,
+                   most_bytes=MOST_CHAINED * SERVER.block_bytes))
 
 
 def gpu_prices(target: Target) -> Prices:
@@ -126,6 +132,8 @@ def cheaper_memory(prices: Prices) -> Iterator[Prices]:
     """Prices of a target under which programs take less and less memory, and more time."""
     frugal = replace(prices, byte=100 * prices.byte, least_bytes=1 << 16, least_saved=0.0,
                      inlined=0.0)
+    if prices is CPU_PRICES:  # a chain is likely, and not certain
+        frugal = replace(frugal, hidden=lambda _: frozenset())
     yield prices
     yield frugal
     for count in SEGMENTS:

@@ -220,3 +220,37 @@ def test_limits_are_numbers_of_bytes():
     for wrong in ("much", "4 GBs", "-1", "", True):
         with pytest.raises(ValueError, match="a number of bytes"):
             bytes_of(wrong)
+
+
+def one_attention(g, q, k, v):
+    def weighted(q, k, v):
+        return ft.nn.softmax(q @ k.transpose(0, 2, 1) / 4.0) @ v
+
+    y, back = ft.vjp(weighted, q, k, v)
+    return (y, *back(g))
+
+
+@pytest.mark.parametrize("heads", [2, 8])
+def test_what_a_chain_has_block_by_block_is_not_computed_again(heads):
+    # with fewer heads than a chain has blocks the weights are in memory
+    args = [draw(k, heads, 256, 16) for k in range(4)]
+    jaxpr, _ = simplified(one_attention, *args)
+    prices = replace(CPU_PRICES, least_bytes=1 << 16)
+    assert (rematerialize(jaxpr, prices) is jaxpr) == (heads == 8)
+    assert rematerialize(jaxpr, replace(prices, hidden=lambda _: frozenset())) is not jaxpr
+
+
+def test_what_is_read_after_other_work_is_not_chained():
+    def projected(g, w, q, k, v):
+        def run(q, k, v):
+            weights = ft.nn.softmax(q @ k.transpose(0, 2, 1) / 4.0)
+            return (weights @ v).transpose(1, 0, 2).reshape(256, 128) @ w
+
+        y, back = ft.vjp(run, q, k, v)
+        return (y, *back(g))
+
+    args = [draw(0, 256, 32), draw(1, 128, 32), *[draw(k, 8, 256, 16) for k in range(3)]]
+    jaxpr, _ = simplified(projected, *args)
+    scores = {v for eqn in jaxpr.eqns for v in eqn.outvars if v.aval.shape == (8, 256, 256)}
+    assert scores - CPU_PRICES.hidden(jaxpr)
+    assert rematerialize(jaxpr, replace(CPU_PRICES, least_bytes=1 << 16)) is not jaxpr
