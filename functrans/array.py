@@ -131,10 +131,7 @@ class Array(Base, metaclass=_ArrayType):
 
     def block_until_ready(self) -> Array:
         """The array itself, once it is computed; on the CPU that is at once."""
-        shards = _runtime.get_shards(self)
-        for part in () if shards is None else shards.parts:
-            _runtime.cuda_wait(part)
-        return self if shards is not None else _runtime.cuda_wait(self)
+        return _runtime.cuda_wait(self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

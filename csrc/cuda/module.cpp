@@ -186,10 +186,28 @@ PyObject* cuda_empty(PyObject*, PyObject* args) {
   return result;
 }
 
+PyObject* cuda_wait(PyObject*, PyObject* object);
+
+PyObject* wait_for_parts(PyObject* object) {
+  const Ref shards(get_shards(nullptr, object));
+  if (shards.get() == Py_None) return Py_NewRef(object);
+  const Ref parts(PyObject_GetAttrString(shards.get(), "parts"));
+  const Ref iterator(parts ? PyObject_GetIter(parts.get()) : nullptr);
+  if (!iterator) return nullptr;
+  while (true) {
+    const Ref part(PyIter_Next(iterator.get()));
+    if (!part) break;
+    const Ref waited(cuda_wait(nullptr, part.get()));
+    if (!waited) return nullptr;
+  }
+  return PyErr_Occurred() != nullptr ? nullptr : Py_NewRef(object);
+}
+
 PyObject* cuda_wait(PyObject*, PyObject* object) {
   if (!check_array(object, "cuda_wait")) return nullptr;
   ArrayObject* array = as_array(object);
   if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
+  if (is_sharded(array)) return wait_for_parts(object);
   if (buffer_of(array) == nullptr) return Py_NewRef(object);
   return guarded([&] {
     require_driver();
