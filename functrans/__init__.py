@@ -90,6 +90,7 @@ from functrans.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from functrans import (
+        ad,
         ad_checkpoint,
         checkpoint_policies,
         custom_batching,
@@ -161,7 +162,7 @@ _program_views.install()
 
 __all__ = [
     "Array", "Device", "Dim", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
-    "ad_checkpoint", "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
+    "ad", "ad_checkpoint", "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
     "block_until_ready", "check", "check_shapes", "check_tracer_leaks", "checked", "checking_leaks",
     "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert",
     "config", "copy_to_host_async", "core", "custom_batching", "custom_derivatives",
@@ -190,10 +191,10 @@ __all__ = [
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
-         "distributed", "errors", "experimental", "export", "extend", "flatten_util", "image",
-         "interpreters", "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler",
-         "quantize", "random", "ref", "scipy", "sharding", "sparse", "stages", "test_util",
+_LAZY = ("ad", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives",
+         "debug", "distributed", "errors", "experimental", "export", "extend", "flatten_util",
+         "image", "interpreters", "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler",
+         "quantize", "random", "ref", "scipy", "sharding", "sparse", "stages", "test_util")
          "weights")
 _INSPECT = ("draw", "explain", "profile")
 _CHECKS = ("check", "checked", "debug_nans")

@@ -46,7 +46,7 @@ LAYERS = [
     "weights",
     "export",
     "inspect",
-    "ad_checkpoint",
+    "ad", "ad_checkpoint",
     "",  # functrans/__init__.py itself
     "as_jax",
 ]

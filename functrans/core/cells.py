@@ -15,11 +15,16 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeVar
 
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.errors import ArgumentError, LeakedTracerError
 from functrans.core.source import user_source
 from functrans.core.trace import Trace, Tracer, get_trace
 
-__all__ = ["FrameKind", "RefCell", "cells_in_use", "framed", "is_lifted", "lifting", "touched_by"]
+__all__ = ["FrameKind", "RefArray", "RefCell", "TokenCell", "cells_in_use", "framed", "is_lifted",
+           "lifting", "own_cells", "touched_by", "with_tokens"]
 
 R = TypeVar("R")
 
@@ -30,6 +35,7 @@ class FrameKind(Enum):
     PROGRAM = "is kept: what it reads is an argument, and what it writes a result"
     BODY = "is run by a loop or a branch: what it writes is carried"
     SEALED = "is written down for others: it may read"
+    RULE = "is given some cells by their values, and sees all others as they are"
 
 
 class _Frame:
@@ -69,16 +75,32 @@ class _Touched(BaseException):
         self.cell, self.owner = cell, owner
 
 
+class RefArray(ShapedArray):
+    """The type of a cell: that of what is in it."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RefArray) and super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash((RefArray, super().__hash__()))
+
+    def __str__(self) -> str:
+        return f"Ref{{{super().__str__()}}}"
+
+
 class RefCell:
     """A value that may be replaced by another of its type."""
 
-    __slots__ = ("_frame", "_trace", "_value")
+    __slots__ = ("_frame", "_token", "_trace", "_value")
 
     def __init__(self, value: Any) -> None:
         _Frames.any_cell = True
         self._value = value
         self._trace = get_trace()
         self._frame = _frames.running[-1] if _frames.running else None
+        self._token: TokenCell | None = None
 
     @property
     def value(self) -> Any:
@@ -87,18 +109,39 @@ class RefCell:
 
     @value.setter
     def value(self, new: Any) -> None:
-        frame = _frames.running[-1] if _frames.running else None
-        if frame is self._frame or frame is None:
-            self._value = _kept(new, self._trace)
-        elif frame.kind is not FrameKind.SEALED:
-            if self not in frame.values:
-                raise _Touched(self, frame.owner)
-            frame.values[self] = _kept(new, frame.trace)
-        else:
+        for frame in reversed(_frames.running):
+            if frame is self._frame:
+                break
+            if not self._is_closed_over(frame):
+                frame.values[self] = _kept(new, frame.trace)
+                return
+        self._value = _kept(new, self._trace)
+
+    def _is_closed_over(self, frame: _Frame) -> bool:
+        """Whether a function that writes the cell leaves that to those around it."""
+        if self in frame.values:
+            return False
+        if frame.kind is FrameKind.SEALED:
             raise ArgumentError(
                 f"{frame.name} writes into a reference from outside of it.", where=user_source(),
                 why="it is written down, to be run later or more than once, and a program is pure.",
-                fix="make the reference inside, or return the value")
+                fix="make the reference inside, give it as an argument, or return the value")
+        if frame.kind is not FrameKind.RULE:
+            raise _Touched(self, frame.owner)
+        return True
+
+    @property
+    def token(self) -> TokenCell:
+        """What backward rules that write into the cell are ordered by."""
+        if self._token is None:
+            self._token = TokenCell(self)
+        return self._token
+
+    @property
+    def type(self) -> RefArray:
+        """The type of the cell."""
+        aval = get_aval(self.shown)
+        return RefArray(aval.shape, aval.dtype)
 
     @property
     def shown(self) -> Any:
@@ -114,6 +157,100 @@ class RefCell:
             if touch and frame.kind is FrameKind.PROGRAM:
                 raise _Touched(self, frame.owner)
         return self._value
+
+
+class TokenCell(RefCell):
+    """Zeros in the place of a cell, which go through the calls whose backward rules write into it.
+
+    The cotangent of a token is what is in the cell: the backward part begins with its value, each
+    rule takes and gives it on, and what comes out at the first call is in the cell afterwards.
+    A `grad` has a token of its own for each cell (`Trace.has_tokens`). Elsewhere it is a cell as
+    others are: programs, loops and branches have it as an argument and a result.
+    """
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: RefCell, value: Any = None) -> None:
+        super().__init__(value)
+        self.of = of
+        self._trace, self._frame = of._trace, of._frame
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Its type, which has cotangents: integers are float64."""
+        cell = self.of.type
+        if dtypes.kind(cell.dtype) in "fc":
+            return ShapedArray(cell.shape, cell.dtype)
+        if cell.dtype.itemsize > 4 or cell.dtype in dtypes.KEY_DTYPES:
+            raise ArgumentError(
+                f"a backward rule is given a reference to {cell.dtype}.", where=user_source(),
+                why="its states are carried as float64, which does not hold all of these.",
+                fix='a reference to "int32" or floats')
+        return ShapedArray(cell.shape, np.dtype(np.float64))
+
+    @property
+    def value(self) -> Any:
+        """The token of the innermost trace that has one."""
+        trace = get_trace()
+        for frame in reversed(_frames.running):
+            if (home := _with_tokens(trace, frame.trace, self._trace)) is not None:
+                return home.token(self)
+            if frame is self._frame:
+                break
+            if self in frame.values:
+                return frame.values[self]
+            if frame.kind is FrameKind.PROGRAM:
+                raise _Touched(self, frame.owner)
+            trace = frame.trace
+        home = _with_tokens(trace, None, self._trace)
+        if home is not None:
+            return home.token(self)
+        return np.zeros(self.aval.shape, self.aval.dtype) if self._value is None else self._value
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        trace = get_trace()
+        for frame in reversed(_frames.running):
+            if (home := _with_tokens(trace, frame.trace, self._trace)) is not None:
+                home.set_token(self, _kept(new, home))
+                return
+            if frame is self._frame:
+                break
+            if not self._is_closed_over(frame):
+                frame.values[self] = _kept(new, frame.trace)
+                return
+            trace = frame.trace
+        home = _with_tokens(trace, None, self._trace)
+        if home is not None:
+            home.set_token(self, _kept(new, home))
+        elif self._value is not None:
+            self._value = _kept(new, self._trace)
+
+
+def _with_tokens(trace: Trace | None, *ends: Trace | None) -> Trace | None:
+    """The innermost trace with tokens from `trace` on, and before one of `ends`."""
+    while trace is not None and not any(trace is end for end in ends):
+        if trace.has_tokens:
+            return trace
+        trace = trace.parent
+    return None
+
+
+def with_tokens(cells: Sequence[RefCell]) -> list[RefCell]:
+    """Cells that a function is given by their values, and their tokens where there is a `grad`."""
+    if _with_tokens(get_trace()) is None:
+        return list(cells)
+    return [*cells, *[c.token for c in cells]]
+
+
+def own_cells(classes: Sequence[type[RefCell]], values: Sequence[Any]) -> list[RefCell]:
+    """New cells for those of `with_tokens`, within the function that is given their values."""
+    own = [of(value) for of, value in zip(classes, values, strict=True) if of is not TokenCell]
+    count = len(own)
+    for cell, value in zip(own[:len(values) - count], values[count:], strict=True):
+        cell._token = TokenCell(cell, value)
+        own.append(cell._token)
+    return own
 
 
 def _kept(value: Any, trace: Trace | None) -> Any:

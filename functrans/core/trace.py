@@ -45,6 +45,8 @@ class Trace:
     passes_others_on: ClassVar[bool] = False
     # it looks at operations that are evaluated, and not at compiled programs
     watches: ClassVar[bool] = False
+    # by which the backward rules are ordered that write into references
+    has_tokens: ClassVar[bool] = False
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
@@ -71,6 +73,14 @@ class Trace:
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         """Interpret a call of a function with custom rules; by default, run the function."""
         return list(self.run(call.fun, *args))
+
+    def token(self, cell: Any) -> Any:
+        """The token of a cell, where the trace has some."""
+        raise TypeError(f"{type(self).__name__} has no tokens")
+
+    def set_token(self, cell: Any, value: Any) -> None:
+        """The token after another call."""
+        raise TypeError(f"{type(self).__name__} has no tokens")
 
     def run(self, fun: Callable[..., R], *args: Any) -> R:
         """Call `fun` with this trace current."""

@@ -31,6 +31,7 @@ from functrans.lax.lifted import chosen
 from functrans.primitives.compare import clamp, ne
 from functrans.primitives.control_flow import cond_p
 from functrans.primitives.convert import convert_element_type
+from functrans.transforms.cells import closing_over, holds_cells
 from functrans.transforms.flat import FlatFunction, check_callable, name_of
 from functrans.typing import ArrayLike, PyTree
 
@@ -144,6 +145,11 @@ def _check_scalar(what: str, x: Any) -> None:
 def _choose(what: str, index: Any, branches: Sequence[Callable[..., Any]],
             operands: Sequence[Any]) -> Any:
     if cells_in_use():
+        if holds_cells(operands):
+            of_rest, operands = closing_over(operands, what)
+            # a function that is several of the branches stays one
+            of = {id(b): of_rest(b) for b in branches}
+            branches = [of[id(b)] for b in branches]
         return chosen(lambda lifted: _pure_choice(what, index, lifted, operands), branches, what)
     return _pure_choice(what, index, branches, operands)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.core.cells import FrameKind, RefCell, framed, lifting
+from functrans.core.cells import FrameKind, RefCell, framed, lifting, own_cells, with_tokens
 from functrans.core.tree import tree_flatten, tree_unflatten
+from functrans.transforms.cells import write_all
 from functrans.transforms.flat import adopt_attributes
 
 __all__ = ["chosen", "repeated", "scanned"]
@@ -17,24 +18,27 @@ def scanned(run: Callable[..., Any], f: Callable[..., Any], pair: Callable[[Any]
     """`run(body, init, xs, hidden keys)` of a scan; of a cell among xs, each element is a cell."""
     leaves, tree = tree_flatten(xs)
     among = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
-    stacked = [leaves[i] for i in among]
+    stacked = with_tokens([leaves[i] for i in among])
 
     def once(owner: object, cells: tuple[RefCell, ...]) -> tuple[Any, Any]:
         def body(carry: Any, x: Any) -> tuple[Any, Any]:
             carry, values = carry if cells else (carry, ())
             with framed(FrameKind.BODY, owner, what, cells, values) as last:
-                parts = list(tree_flatten(x)[0]) if among else []
-                inner = [type(leaves[i])(parts[i]) for i in among]
-                for i, cell in zip(among, inner, strict=True):
-                    parts[i] = cell
-                carry, y = pair(f(carry, tree_unflatten(tree, parts) if among else x))
+                if among:
+                    contents, parts = x
+                    inner = own_cells([type(c) for c in stacked], contents)
+                    for i, cell in zip(among, inner, strict=False):
+                        parts[i] = cell
+                    x = tree_unflatten(tree, parts)
+                carry, y = pair(f(carry, x))
                 if among:
                     y = y, [cell.value for cell in inner]
                 return ((carry, last()) if cells else carry), y
 
         adopt_attributes(body, f)
-        elements = [x.value if isinstance(x, RefCell) else x for x in leaves]
-        given = tree_unflatten(tree, elements) if among else xs
+        # a leaf that is a cell is None among the parts
+        given = ([c.value for c in stacked], [None if isinstance(x, RefCell) else x
+                                              for x in leaves]) if among else xs
         start = (init, [c.value for c in cells]) if cells else init
         carry, ys = run(body, start, given, bool(cells))
         if cells:
@@ -94,6 +98,5 @@ def chosen(run: Callable[[Sequence[Any]], Any], branches: Sequence[Callable[...,
 def _written(found: Any, cells: Sequence[RefCell]) -> Any:
     """The first part of a result, the second of which is what cells have from now on."""
     result, values = found
-    for cell, value in zip(cells, values, strict=True):
-        cell.value = value
+    write_all(cells, values)
     return result

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import CustomRuleError, public
 from functrans.core.scope import named_scope
@@ -157,12 +158,14 @@ def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: 
 
 
 def typeof(x: ArrayLike) -> ShapedArray:
-    """The type of an array, a tracer or a number: shape, dtype and whether the dtype is weak.
+    """The type of an array, a tracer, a number or a reference: shape, dtype, and its weakness.
 
     Raises NonArrayError for anything else.
 
     >>> import functrans as ft
     >>> print(ft.typeof(ft.numpy.ones((2, 3))), ft.typeof(1.0).weak_type)
     f32[2,3] True
+    >>> print(ft.typeof(ft.new_ref(1.0)))
+    Ref{f32[]}
     """
-    return get_aval(to_array(x, "typeof"))
+    return x.type if isinstance(x, RefCell) else get_aval(to_array(x, "typeof"))

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
 from functrans.core.avals import get_aval
+from functrans.core.cells import cells_in_use
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Linear
@@ -23,6 +24,7 @@ from functrans.core.source import interpreted
 from functrans.core.staging import stage
 from functrans.core.tree import tree_unflatten
 from functrans.primitives.barrier import optimization_barrier
+from functrans.transforms.cells import with_cells_carried
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
@@ -204,12 +206,16 @@ def checkpoint(fun: Callable[..., Any] | None = None, *, prevent_cse: bool = Tru
             return fun(*[a if i in static else next(rest) for i, a in enumerate(args)],
                        **keywords, **named)
 
-        leaves, tree = flatten_args(
-            (dynamic, {k: v for k, v in kwargs.items() if k not in named}), "checkpoint")
-        flat = FlatFunction(call, tree, {}, "checkpoint")
-        closed = stage(flat, [x.aval for x in leaves], name=name_of(fun))
-        outs = checkpoint_p.bind(*closed.consts, *leaves, jaxpr=closed.jaxpr.hoist_consts(),
-                                 prevent_cse=prevent_cse, policy=policy)
-        return tree_unflatten(flat.out_tree, outs)
+        def run(pure: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+            leaves, tree = flatten_args(given, "checkpoint")
+            flat = FlatFunction(pure, tree, {}, "checkpoint")
+            closed = stage(flat, [x.aval for x in leaves], name=name)
+            outs = checkpoint_p.bind(*closed.consts, *leaves, jaxpr=closed.jaxpr.hoist_consts(),
+                                     prevent_cse=prevent_cse, policy=policy)
+            return tree_unflatten(flat.out_tree, outs)
+
+        name = name_of(fun)
+        given = dynamic, {k: v for k, v in kwargs.items() if k not in named}
+        return with_cells_carried(run, call, given, name) if cells_in_use() else run(call, given)
 
     return checkpointed

@@ -19,6 +19,7 @@ from functrans._runtime import get_trace, set_trace
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
+from functrans.core.cells import RefCell, cells_in_use
 from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall, WithRules
 from functrans.core.errors import CustomRuleError, TreeMismatchError, public
@@ -38,6 +39,7 @@ from functrans.core.varying import alike
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
 from functrans.transforms.batching import BatchTrace, batch_flat, front
+from functrans.transforms.cells import CellArguments, holds_cells
 from functrans.transforms.custom_call import (
     LazyJaxpr,
     RuleByZeros,
@@ -53,6 +55,7 @@ from functrans.transforms.custom_call import (
     rule_stays_lazy,
 )
 from functrans.transforms.custom_jvp import closure_tangents
+from functrans.transforms.custom_vjp_cells import CellRules
 from functrans.transforms.flat import (
     FlatFunction,
     check_callable,
@@ -163,13 +166,14 @@ class VJPRuleCall(CustomCall):
     `backward(residuals, cts, perturbed=flags)` returns a cotangent, or None, for every argument.
     """
 
-    __slots__ = ("backward", "forward", "name", "owner")
+    __slots__ = ("backward", "forward", "has_cells", "name", "owner")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], forward: Callable[..., Sequence[Any]],
                  backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp[..., Any],
-                 user_values: Sequence[Any]) -> None:
+                 user_values: Sequence[Any], has_cells: bool = False) -> None:
         super().__init__(fun, user_values)
         self.owner = owner
+        self.has_cells = has_cells
         self.forward = forward
         self.backward = backward
         self.name = name
@@ -209,7 +213,7 @@ class VJPRuleCall(CustomCall):
                                      residuals, cts)
 
         call = VJPRuleCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
-                           self.owner, self.user_values)
+                           self.owner, self.user_values, self.has_cells)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
     def stage(self, trace: Any, args: Sequence[Any]) -> list[Any]:
@@ -219,7 +223,7 @@ class VJPRuleCall(CustomCall):
         fwd: Jaxpr | LazyJaxpr
         bwd: Jaxpr | LazyJaxpr
         rules = StagedRules(self.forward, self.backward, avals, self.name, self.owner)
-        if self.owner.symbolic_zeros and not self.closes_over(lambda _: True):
+        if (self.owner.symbolic_zeros or self.has_cells) and not self.closes_over(lambda _: True):
             fwd, bwd = rules.by_zeros()
         elif rule_stays_lazy(self, self.owner):
             fwd, bwd = rules.lazily()
@@ -467,13 +471,20 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
                                       "bwd(residuals, ct) -> a tuple of cotangents")
         given = bind_arguments(self.fun, args, kwargs)
         fixed = {i % len(given): given[i % len(given)] for i in self.nondiff_argnums}
-        leaves, tree = flatten_args([a for i, a in enumerate(given) if i not in fixed],
-                                    name_of(self.fun))
+        dynamic = tuple([a for i, a in enumerate(given) if i not in fixed])
+        cells = CellArguments(dynamic, name_of(self.fun)) \
+            if cells_in_use() and holds_cells(dynamic) else None
+        leaves, tree = flatten_args(dynamic if cells is None else cells.others, name_of(self.fun))
         leaves = alike(leaves)
-        rules = _FlatRules(self, fixed, len(given), tree, [get_aval(x) for x in leaves])
-        call = VJPRuleCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
-                           (*self.user_functions, *fixed.values()))
-        outs = call.apply(get_trace(), leaves)
+        rules = _FlatRules(self, fixed, len(given), tree, [get_aval(x) for x in leaves], cells)
+        name, closure = name_of(self.fun), (*self.user_functions, *fixed.values())
+        if cells is None:
+            outs: Any = VJPRuleCall(rules.flat, rules.forward, rules.backward, name, self,
+                                    closure).apply(get_trace(), leaves)
+        else:
+            pure = CellRules(rules, cells.cells, name)
+            outs = pure.results(VJPRuleCall(pure.flat, pure.forward, pure.backward, name, self,
+                                            closure, True).apply(get_trace(), pure.leaves(leaves)))
         results: R = tree_unflatten(rules.flat.out_tree, outs)
         return results
 
@@ -482,10 +493,12 @@ class _FlatRules:
     """A user's forward and backward rules on lists of leaves, with their results checked."""
 
     def __init__(self, owner: custom_vjp[..., Any], fixed: dict[int, Any], count: int, tree: Any,
-                 avals: list[ShapedArray]) -> None:
+                 avals: list[ShapedArray], cells: CellArguments | None) -> None:
         self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
         self.avals = avals
-        self.flat = FlatFunction(self.fill(owner.fun), tree, {}, "custom_vjp")
+        self.cells = cells
+        self.flat = FlatFunction(lambda *args: self.fill(owner.fun)(*self.whole(args)), tree, {},
+                                 "custom_vjp")
         self.residuals: dict[tuple[bool, ...], tuple[Any, list[Any]]] = {}
         self.out_avals: list[ShapedArray] = []
 
@@ -496,12 +509,16 @@ class _FlatRules:
                          for i in range(self.count)])
         return call
 
+    def whole(self, args: Sequence[Any]) -> Any:
+        """The arguments, with the cells among them."""
+        return args if self.cells is None else self.cells.among(args)
+
     def forward(self, *leaves: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]:
         name = name_of(self.owner.fwd)
         given = ([CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=True)]
                  if self.owner.symbolic_zeros else leaves)
         with own_lines():
-            result = self.fill(self.owner.fwd)(*tree_unflatten(self.tree, given))
+            result = self.fill(self.owner.fwd)(*self.whole(tree_unflatten(self.tree, given)))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise CustomRuleError(f"the forward rule {name} returned {type(result).__name__}, not "
                                   "a pair.", where=user_source(), fix="return out, residuals")
@@ -512,7 +529,8 @@ class _FlatRules:
                         "the function's output")
         residuals, tree = tree_flatten(result[1])
         # Python's numbers stay what they are, so that the backward rule can branch on them
-        fixed = [r if type(r) in _NUMBERS else _SAVED for r in residuals]
+        fixed = [r if type(r) in _NUMBERS or isinstance(r, RefCell) else _SAVED
+                 for r in residuals]
         self.residuals[perturbed] = tree, fixed
         outs = [to_array(o, f"an output of the forward rule {name}") for o in outs]
         self.out_avals = [get_aval(o) for o in outs]
@@ -545,7 +563,8 @@ class _FlatRules:
 
     def check(self, result: Any, name: str) -> list[Any]:
         what = f"the backward rule {name}"
-        count = len(tree_unflatten(self.tree, self.avals))
+        arguments = self.whole(tree_unflatten(self.tree, self.avals))
+        count = len(arguments)
         if not isinstance(result, (tuple, list)) or len(result) != count:
             got = f"{len(result)} entries" if isinstance(result, (tuple, list)) else \
                 type(result).__name__
@@ -555,13 +574,17 @@ class _FlatRules:
                 where=user_source(), why="it returns a tuple with one cotangent per argument.",
                 fix="return (ct_x,) for one argument; None stands for zero")
         checked: list[Any] = []
-        arguments = tree_unflatten(self.tree, self.avals)
         for i, (ct, argument) in enumerate(zip(result, arguments, strict=True)):
             avals, tree = tree_flatten(argument)
+            if isinstance(argument, RefCell):  # has no cotangent: the rule wrote into it
+                continue
             if ct is None:
+                avals = [a for a in avals if not isinstance(a, RefCell)]
                 checked += [None] * len(avals)
                 continue
             for leaf, aval in zip(self.filled(ct, argument, tree, i, what), avals, strict=True):
+                if isinstance(aval, RefCell):
+                    continue
                 if leaf is None or isinstance(leaf, SymbolicZero) \
                         or getattr(leaf, "dtype", None) == dtypes.float0:
                     checked.append(None)

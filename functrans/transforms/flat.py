@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from functrans._runtime import ArrayBase, JitFunction
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, NonArrayError, hides_frames, shown
 from functrans.core.keypath import keystr
+from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.core.tree import (
     PyTreeDef,
@@ -88,6 +90,12 @@ def flatten_args(args: Sequence[Any], what: str,
     except TypeError:
         pass
     paths, _ = tree_flatten_with_path(tuple(args))
+    for path, x in paths:
+        if isinstance(x, RefCell):
+            raise NonArrayError(
+                f"{what}: {argument_name(path, keywords)} is a reference.", where=user_source(),
+                why="it stands for a place, and this is a function of arrays.",
+                fix="close over it: lambda x: f(x, ref)")
     return [to_array(x, f"{what}: {argument_name(path, keywords)}") for path, x in paths], tree
 
 

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans._runtime import ArrayBase
-from functrans.core.avals import get_aval
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cells import RefCell
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.keypath import SequenceKey
@@ -21,8 +22,9 @@ from functrans.core.prune import prune_jaxpr, used_inputs
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree_registry import register_pytree_with_keys
+from functrans.primitives.convert import convert_element_type
 from functrans.transforms.linear import transpose_flat
-from functrans.transforms.linearize import LinearMap
+from functrans.transforms.linearize import LinearMap, end_states
 
 __all__ = ["LinearFunction", "StagedMap", "register_linear_function"]
 
@@ -34,9 +36,11 @@ class StagedMap:
     jaxpr: Jaxpr
     residuals: tuple[Any, ...]
     nonzero: tuple[bool, ...]
+    cells: tuple[RefCell, ...] = ()
 
     def forwards(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents, None for zero."""
+        tangents = [*tangents, *[np.zeros(a.shape, a.dtype) for a in self._state_avals()]]
         outs = iter(eval_jaxpr(self.jaxpr, (), *self.residuals, *tangents))
         return [next(outs) if nz else None for nz in self.nonzero]
 
@@ -44,8 +48,17 @@ class StagedMap:
         """Cotangents of the inputs, None for zero."""
         avals = self.jaxpr.in_avals[len(self.residuals):]
         cts = [ct for ct, nz in zip(cotangents, self.nonzero, strict=True) if nz]
-        return transpose_flat(lambda *ts: eval_jaxpr(self.jaxpr, (), *self.residuals, *ts), avals,
-                              cts)
+        cts += [convert_element_type(c.value, a.dtype)
+                for c, a in zip(self.cells, self._state_avals(), strict=True)]
+        found = transpose_flat(lambda *ts: eval_jaxpr(self.jaxpr, (), *self.residuals, *ts), avals,
+                               cts)
+        count = len(found) - len(self.cells)
+        end_states(self.cells, found[count:])
+        return found[:count]
+
+    def _state_avals(self) -> tuple[ShapedArray, ...]:
+        """The types of the last inputs, which stand for cells."""
+        return self.jaxpr.in_avals[len(self.jaxpr.invars) - len(self.cells):]
 
 
 def staged(linear: LinearMap, name: str) -> StagedMap:
@@ -53,11 +66,12 @@ def staged(linear: LinearMap, name: str) -> StagedMap:
     trace = linear.trace
     residuals = list({id(a): a for eqn in trace.tape for a in eqn.args if not trace.is_mine(a)
                       and isinstance(a, (ArrayBase, Tracer, np.ndarray, np.generic))}.values())
-    inputs = [x for x in linear.inputs if x is not None]
+    inputs = [*[x for x in linear.inputs if x is not None], *linear.states.inputs]
+    all_outs = [*linear.outs, *linear.states.outs]
 
     def fun(*given: Any) -> list[Any]:
         values = {id(r): v for r, v in zip(residuals, given, strict=False)}
-        outs = trace.forwards(inputs, given[len(residuals):], linear.outs, values)
+        outs = trace.forwards(inputs, given[len(residuals):], all_outs, values)
         return [o for o in outs if o is not None]
 
     closed = stage(fun, [*map(get_aval, residuals), *(x.aval for x in inputs)], name=name)
@@ -68,7 +82,7 @@ def staged(linear: LinearMap, name: str) -> StagedMap:
     jaxpr = Jaxpr((), (*invars, *jaxpr.invars[len(residuals):]), jaxpr.eqns, jaxpr.outvars,
                   name=name)
     return StagedMap(jaxpr, tuple([r for r, u in zip(residuals, used, strict=True) if u]),
-                     tuple([o is not None for o in linear.outs]))
+                     tuple([o is not None for o in linear.outs]), linear.states.cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +92,7 @@ class _Structure:
     jaxpr: Jaxpr
     nonzero: tuple[bool, ...]
     types: Any
+    cells: tuple[RefCell, ...]
 
 
 _Function = TypeVar("_Function", bound="LinearFunction")
@@ -111,12 +126,13 @@ def register_linear_function(cls: type[_Function]) -> type[_Function]:
             function._derivative = staged(function._derivative, cls.__name__.lower())
         found = function._derivative
         if function._structure is None:
-            function._structure = _Structure(found.jaxpr, found.nonzero, function._types)
+            function._structure = _Structure(found.jaxpr, found.nonzero, function._types,
+                                             found.cells)
         children = tuple([(SequenceKey(i), r) for i, r in enumerate(found.residuals)])
         return children, function._structure
 
     def unflatten(structure: _Structure, children: Iterable[Any]) -> _Function:
-        found = StagedMap(structure.jaxpr, tuple(children), structure.nonzero)
+        found = StagedMap(structure.jaxpr, tuple(children), structure.nonzero, structure.cells)
         return cls(found, structure.types, structure)
 
     register_pytree_with_keys(cls, flatten, unflatten)

@@ -4,35 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import get_aval
+from functrans.core.cells import RefCell, TokenCell
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace, process_in
+from functrans.primitives.convert import convert_element_type
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.jvp import JVPTrace, JVPTracer
 from functrans.transforms.linear import LinearTrace, LinearTracer
 from functrans.transforms.tangents import instantiate, instantiate_aval, tangent_aval
 
-__all__ = ["LinearMap", "Linearized", "apply_rule", "linearize_flat", "linearize_jaxpr"]
+__all__ = ["LinearMap", "Linearized", "apply_rule", "end_states", "linearize_flat",
+           "linearize_jaxpr"]
 
 
 class LinearizeTrace(JVPTrace):
     """Forward mode whose tangents are recorded instead of computed."""
 
-    __slots__ = ("linear",)
+    __slots__ = ("linear", "tokens")
     kind = "grad, vjp or linearize"
+    has_tokens = True
 
     def __init__(self, parent: Trace | None, linear: LinearTrace | None = None) -> None:
         super().__init__(parent)
         self.linear = LinearTrace(parent) if linear is None else linear
         self.rules = self.linear
+        self.tokens: dict[TokenCell, tuple[LinearTracer, Any]] | None = None
+
+    def token(self, cell: TokenCell) -> Any:
+        """A zero whose tangent is a further input of the derivative."""
+        if self.tokens is None:
+            self.tokens = {}
+        if cell not in self.tokens:
+            aval = cell.aval
+            tangent = self.linear.new(aval)
+            self.tokens[cell] = tangent, self.join(np.zeros(aval.shape, aval.dtype), tangent)
+        return self.tokens[cell][1]
+
+    def set_token(self, cell: TokenCell, value: Any) -> None:
+        self.token(cell)
+        assert self.tokens is not None
+        self.tokens[cell] = self.tokens[cell][0], value
+
+    def states(self) -> States:
+        """The cells that backward rules write into."""
+        if self.tokens is None:
+            return NO_STATES
+        inputs, values = zip(*self.tokens.values(), strict=True)
+        outs = [i if o is None else o
+                for i, o in zip(inputs, self.split(values)[1], strict=True)]
+        return States(tuple([t.of for t in self.tokens]), list(inputs), outs)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         if isinstance(primitive, HigherOrder):
@@ -94,6 +125,33 @@ class LinearizeTrace(JVPTrace):
 
 
 @dataclass(frozen=True)
+class States:
+    """Cells that backward rules write into: what is in them are cotangents of tokens.
+
+    `inputs` are the tokens before the first call, `outs` those after the last one.
+    """
+
+    cells: tuple[RefCell, ...]
+    inputs: list[LinearTracer]
+    outs: list[Any]
+
+    def begin(self) -> list[Any]:
+        """What is in the cells, as cotangents."""
+        return [convert_element_type(c.value, t.aval.dtype)
+                for c, t in zip(self.cells, self.inputs, strict=True)]
+
+
+NO_STATES: Final = States((), [], [])
+
+
+def end_states(cells: Sequence[RefCell], cotangents: Sequence[Any]) -> None:
+    """What is in cells after the backward part."""
+    for cell, ct in zip(cells, cotangents, strict=True):
+        if ct is not None:
+            cell.value = convert_element_type(ct, cell.type.dtype)
+
+
+@dataclass(frozen=True)
 class LinearMap:
     """The derivative of a function at a point: from input tangents to output tangents.
 
@@ -104,6 +162,7 @@ class LinearMap:
     trace: LinearTrace
     inputs: list[LinearTracer | None]
     outs: list[Any]
+    states: States = NO_STATES
 
     def forwards(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents (None for zero) of the tangents of the differentiated inputs."""
@@ -111,8 +170,14 @@ class LinearMap:
 
     def backwards(self, cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of the differentiated inputs; None for zero."""
-        return self.trace.backwards([x for x in self.inputs if x is not None], self.outs,
-                                    cotangents)
+        inputs = [x for x in self.inputs if x is not None]
+        states = self.states
+        if not states.cells:
+            return self.trace.backwards(inputs, self.outs, cotangents)
+        found = self.trace.backwards([*inputs, *states.inputs], [*self.outs, *states.outs],
+                                     [*cotangents, *states.begin()])
+        end_states(states.cells, found[len(inputs):])
+        return found[:len(inputs)]
 
     def stage(self, name: str) -> ClosedJaxpr:
         """The map as a jaxpr from tangents to the outputs that are not None; consts: residuals."""
@@ -132,7 +197,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
     finally:
         trace.alive = False
         trace.linear.alive = False
-    return outs, LinearMap(trace.linear, inputs, tangents)
+    return outs, LinearMap(trace.linear, inputs, tangents, trace.states())
 
 
 @dataclass(frozen=True)

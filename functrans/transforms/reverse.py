@@ -9,6 +9,7 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError, public
 from functrans.core.keypath import keystr
@@ -21,6 +22,7 @@ from functrans.core.tree import (
     tree_unflatten,
 )
 from functrans.primitives.base import zeros
+from functrans.transforms.accumulators import accumulate
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.forward import check_tangents, public_tangent
 from functrans.transforms.jvp import strip_tangents
@@ -85,6 +87,40 @@ class VJP(LinearFunction):
             full.append(zeros(aval.strong()) if ct is None else ct)
         return tree_unflatten(types.in_tree, full)
 
+    @public
+    def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
+        """The same function of a cotangent, which adds those of the inputs to references.
+
+        `wanted` has the structure of the inputs: a reference at each place whose cotangent is to
+        be added to it (the result has `ad.GradRef()` there), `ad.DontWant()` where there is to be
+        none (`ad.DidntWant()`), anything else, such as `ad.GradValue()`, where it is returned.
+        Raises TreeMismatchError for another structure, ShapeError or DTypeError for a reference
+        of another type.
+
+        >>> import functrans as ft
+        >>> g = ft.new_ref(0.0)
+        >>> for x in (2.0, 3.0):
+        ...     _, pull = ft.vjp(lambda x: x * x, x)
+        ...     _ = pull.with_refs(g)(1.0)
+        >>> g[...].item()
+        10.0
+        """
+        leaves, tree = tree_flatten(wanted)
+        if tree != self._types.in_tree:
+            check_same_structure(self._types.in_tree, tree,
+                                 "with_refs: what is wanted (compared with the primals)")
+        for i, (x, aval) in enumerate(zip(leaves, self._types.primals, strict=True)):
+            if isinstance(x, RefCell):
+                _check_accumulator(x, aval, keystr(tree_paths(tree)[i]))
+
+        @public
+        def pull(cotangent: Any) -> Any:
+            cts = tree_flatten(self(cotangent))[0]
+            return tree_unflatten(tree, [accumulate(x, ct)
+                                         for x, ct in zip(leaves, cts, strict=True)])
+
+        return pull
+
     def __repr__(self) -> str:
         return f"VJP({', '.join(map(str, self._types.outs))})"
 
@@ -112,6 +148,16 @@ class JVP(LinearFunction):
 
     def __repr__(self) -> str:
         return f"JVP({', '.join(map(str, self._types.outs))})"
+
+
+def _check_accumulator(cell: RefCell, aval: ShapedArray, path: str) -> None:
+    what = f"with_refs: {cell.type} at {path} is for the cotangent of {aval.strong()}."
+    if cell.type.shape != aval.shape:
+        raise ShapeError(what, where=user_source(), why="a cotangent has the shape of its input.",
+                         fix="functrans.new_ref(functrans.numpy.zeros_like(x))")
+    if cell.type.dtype != aval.dtype:
+        raise DTypeError(what, where=user_source(), why="a reference keeps its dtype.",
+                         fix="functrans.new_ref(functrans.numpy.zeros_like(x))")
 
 
 def check_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -> Any:

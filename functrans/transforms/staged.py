@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, shape_text
 from functrans.core.axes import MappedAxis
+from functrans.core.cells import FrameKind, RefArray, RefCell, cells_in_use, framed, lifting
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.evaluate import eval_jaxpr
-from functrans.core.jaxpr import ClosedJaxpr
+from functrans.core.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from functrans.core.sharding import Sharding
 from functrans.core.source import user_source
 from functrans.core.staging import stage
@@ -24,9 +25,12 @@ from functrans.core.tree import (
     known_leaf,
     tree_flatten,
     tree_map,
+    tree_structure,
     tree_unflatten,
 )
 from functrans.primitives.base import zeros
+from functrans.primitives.references import ref_get_p, ref_set_p
+from functrans.transforms.cells import CellArguments
 from functrans.transforms.flat import FlatFunction, check_callable, name_of, wraps
 
 if TYPE_CHECKING:
@@ -169,10 +173,70 @@ def jaxpr_maker(fun: Callable[..., Any], static_argnums: int | Sequence[int],
 def stage_call(fun: Callable[..., Any], args: Any, name: str,
                keeps_arrays: bool = False) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of a function of pytrees, and the structure of its output."""
+    if cells_in_use():
+        return _stage_of_cells(fun, args, name, keeps_arrays)
     leaves, tree = tree_flatten(args)
     flat = FlatFunction(fun, tree, {}, name)
     avals = [aval_of(x) for x in leaves]
     return stage(flat, avals, name=name, keeps_arrays=keeps_arrays), flat.out_tree
+
+
+def _stage_of_cells(fun: Callable[..., Any], args: Any, name: str,
+                    keeps_arrays: bool) -> tuple[ClosedJaxpr, Any]:
+    """The same, where cells that the function is given or touches are inputs and constants.
+
+    In between the program is pure: cells are read before it, and written after it.
+    """
+    given = CellArguments(args, name)
+    avals = [x.type if isinstance(x, RefCell) else aval_of(x) for x in given.leaves]
+
+    def once(owner: object, cells: tuple[RefCell, ...]) -> tuple[ClosedJaxpr, Any]:
+        trees: list[Any] = []
+
+        def pure(*inputs: Any) -> list[Any]:
+            values = inputs[:len(cells)]
+            with framed(FrameKind.PROGRAM, owner, name, cells, values) as last:
+                filled, own = given.filled(tree_unflatten(given.tree, inputs[len(cells):]))
+                flat = FlatFunction(lambda: fun(*filled), tree_structure(()), {}, name)
+                outs = flat()
+                trees.append(flat.out_tree)
+                return [*outs, *last(), *[c.value for c in own]]
+
+        types = [c.type for c in cells]
+        closed = stage(pure, [_contents(a) for a in (*types, *avals)], name=name,
+                       keeps_arrays=keeps_arrays)
+        return _with_cells(closed, cells, types, avals), trees[-1]
+
+    return lifting(once)
+
+
+def _contents(aval: ShapedArray) -> ShapedArray:
+    return ShapedArray(aval.shape, aval.dtype) if isinstance(aval, RefArray) else aval
+
+
+def _with_cells(closed: ClosedJaxpr, cells: Sequence[RefCell], types: Sequence[ShapedArray],
+                avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program of what is in cells as one of the cells, of which some are its constants."""
+    jaxpr = closed.jaxpr
+    count = sum(isinstance(a, RefArray) for a in (*types, *avals))
+    first = len(jaxpr.outvars) - count
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars} | {*jaxpr.outvars[:first]}
+    inputs, reads, writes = [], [], []
+    last = iter(jaxpr.outvars[first:])
+    for var, aval in zip(jaxpr.invars, (*types, *avals), strict=True):
+        if not isinstance(aval, RefArray):
+            inputs.append(var)
+            continue
+        cell, after = Var(aval), next(last)
+        inputs.append(cell)
+        if var in used or (after is not var and var in jaxpr.outvars):
+            reads.append(Equation(ref_get_p, (cell,), (var,), {}, None))
+        if after is not var:
+            writes.append(Equation(ref_set_p, (cell, after), (), {}, None))
+    n = len(cells)
+    jaxpr = Jaxpr((*inputs[:n], *jaxpr.constvars), tuple(inputs[n:]),
+                  (*reads, *jaxpr.eqns, *writes), jaxpr.outvars[:first], name=jaxpr.name)
+    return ClosedJaxpr(jaxpr, (*cells, *closed.consts))
 
 
 def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
@@ -221,7 +285,8 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree
     check_callable(fun, "closure_convert")
     _, in_tree = tree_flatten(example_args)
     closed, out_tree = stage_call(fun, example_args, name_of(fun))
-    hoisted = [dtypes.kind(get_aval(c).dtype) in "fc" for c in closed.consts]
+    hoisted = [not isinstance(c, RefCell) and dtypes.kind(get_aval(c).dtype) in "fc"
+               for c in closed.consts]
     values = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
 
     @public

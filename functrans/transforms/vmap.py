@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
-from functrans.core.cells import RefCell, cells_in_use
+from functrans.core.cells import RefCell, cells_in_use, own_cells, with_tokens
 from functrans.core.dims import Dim, Size, deciding
 from functrans.core.errors import (
     ArgumentError,
@@ -32,6 +32,7 @@ from functrans.core.tree import (
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.shape import slice_in_dim
 from functrans.transforms.batching import batch_flat
+from functrans.transforms.cells import refuse_twice, write_all
 from functrans.transforms.chunks import auto_chunk, map_chunks
 from functrans.transforms.flat import (
     FlatFunction,
@@ -198,30 +199,27 @@ def _with_cells(fun: Callable[..., Any], in_axes: Any, out_axes: Any, args: tupl
     cells = [leaves[i] for i in places]
     if not cells:
         return None
-    if len(set(cells)) < len(cells):
-        raise ArgumentError(f"vmap of {name_of(fun)}: one reference is two of its arguments.",
-                            where=user_source(),
-                            why="a write into one would have to be seen in the other.")
-    held = {i: x for i, x in enumerate(leaves) if axes[i] is None and isinstance(x, RefCell)}
-    kept = [i for i in range(len(leaves)) if i not in held]
+    refuse_twice(cells, f"vmap of {name_of(fun)}")
+    held = {i: x for i, x in enumerate(leaves) if axes[i] is None}
+    mapped = [i for i in range(len(leaves)) if i not in held and i not in places]
+    whole = with_tokens(cells)
+    cell_axes = [axes[i] for i in places] * (len(whole) // len(cells))
 
-    def inner(*rest: Any) -> Any:
-        values: dict[int, Any] = {**held, **dict(zip(kept, rest, strict=True))}
-        own = [type(c)(values[i]) for i, c in zip(places, cells, strict=True)]
-        values.update(zip(places, own, strict=True))
+    def inner(contents: Sequence[Any], *rest: Any) -> Any:
+        own = own_cells([type(c) for c in whole], contents)
+        values: dict[int, Any] = {**held, **dict(zip(mapped, rest, strict=True)),
+                                  **dict(zip(places, own, strict=False))}
         given, keywords = tree_unflatten(tree, [values[i] for i in range(len(leaves))])
         return fun(*given, **keywords), [c.value for c in own]
 
     def write(found: Any) -> Any:
         out, values = found
-        for cell, value in zip(cells, values, strict=True):
-            cell.value = value
+        write_all(whole, values)
         return out
 
     adopt_attributes(inner, fun)
-    arguments = [leaves[i].value if isinstance(leaves[i], RefCell) else leaves[i] for i in kept]
-    return (inner, tuple([axes[i] for i in kept]), (out_axes, [axes[i] for i in places]),
-            arguments, write)
+    return (inner, (cell_axes, *[axes[i] for i in mapped]), (out_axes, cell_axes),
+            ([c.value for c in whole], *[leaves[i] for i in mapped]), write)
 
 
 def _is_none(x: Any) -> bool:

@@ -16,6 +16,7 @@ from weakref import WeakSet
 from functrans import _runtime
 from functrans.core import config
 from functrans.core.byte_text import bytes_of
+from functrans.core.cells import cells_in_use
 from functrans.core.errors import public
 from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.lowering.backend import backend_for
@@ -220,6 +221,16 @@ def _trace(calls: Calls, *args: Any, **kwargs: Any) -> Traced:
 
 
 def _traced_for(calls: Calls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+    if not cells_in_use():
+        return _pure_trace(calls, args, kwargs)
+    traced, call, cells = calls.with_cells().trace(
+        lambda of, given: _pure_trace(of or calls, *given), args, kwargs)
+    if cells or call.given:
+        traced.touched = calls, cells
+    return traced
+
+
+def _pure_trace(calls: Calls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
     (dynamic, keywords), fixed = calls.jitted.static.split(args, kwargs)
     leaves, tree = tree_flatten((dynamic, keywords))
     avals, traces = tuple(map(aval_of, leaves)), calls.traces
@@ -230,4 +241,5 @@ def _traced_for(calls: Calls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _eval_shape(calls: Calls, *args: Any, **kwargs: Any) -> Any:
     traced = _trace(calls, *args, **kwargs)
-    return tree_unflatten(traced.out_tree, list(traced.program.jaxpr.out_avals))
+    found = tree_unflatten(traced.out_tree, list(traced.program.jaxpr.out_avals))
+    return found if traced.touched is None else found[0]

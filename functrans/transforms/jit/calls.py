@@ -269,9 +269,13 @@ class Calls:
         """The result of a call; its program is the runtime's from now on, by `key`."""
         if not cells_in_use() or config.current().disable_jit:
             return self._pure(call, args, kwargs, key)
+        return self.with_cells().call(lambda: self._pure(call, args, kwargs, key), args, kwargs)
+
+    def with_cells(self) -> OfCells:
+        """The calls while there are cells."""
         if self.of_cells is None:
             self.of_cells = OfCells(self.jitted, self.traces, Calls)
-        return self.of_cells.call(lambda: self._pure(call, args, kwargs, key), args, kwargs)
+        return self.of_cells
 
     def _pure(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         jitted, trace = self.jitted, get_trace()

@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from functrans import _runtime
-from functrans.core.cells import FrameKind, RefCell, framed, touched_by
+from functrans.core.cells import (
+    FrameKind,
+    RefCell,
+    framed,
+    own_cells,
+    touched_by,
+    with_tokens,
+)
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
+from functrans.transforms.cells import refuse_twice
 from functrans.transforms.jit.sizes import NamedSizes
 from functrans.transforms.static import StaticArguments
 
 if TYPE_CHECKING:
     from functrans.transforms.jit.calls import Calls, Jitted
 
-__all__ = ["OfCells"]
+T = TypeVar("T")
+
+__all__ = ["CellCall", "OfCells"]
+
+
+class CellCall:
+    """The arguments of a call, with the cells among them."""
+
+    def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        dynamic, self.fixed = jitted.static.split(args, kwargs)
+        self.leaves, self.tree = tree_flatten(dynamic)
+        places = tuple([i for i, x in enumerate(self.leaves) if isinstance(x, RefCell)])
+        self.given = [self.leaves[i] for i in places]
+        refuse_twice(self.given, f"jit of {jitted.name}")
+        self.where = self.tree, self.fixed, places
+
+    def arguments(self, cells: Sequence[RefCell], given: Sequence[RefCell]) -> tuple[Any, ...]:
+        """The arguments of the pure function."""
+        others = [x for x in self.leaves if not isinstance(x, RefCell)]
+        return [c.value for c in cells], [c.value for c in given], others
+
+    def run(self, program: Callable[..., Any], cells: Sequence[RefCell],
+            given: Sequence[RefCell]) -> Any:
+        """The result; cells have what the program says afterwards."""
+        out, of_cells, of_given = program(*self.arguments(cells, given))
+        for c, value in zip((*cells, *given), (*of_cells, *of_given), strict=True):
+            if value is not None:
+                c.value = value
+        return out
 
 
 class OfCells:
@@ -30,57 +67,59 @@ class OfCells:
 
     def call(self, pure: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call, where `pure()` is one that touches none."""
-        jitted = self._jitted
-        dynamic, fixed = jitted.static.split(args, kwargs)
-        leaves, tree = tree_flatten(dynamic)
-        places = tuple([i for i, x in enumerate(leaves) if isinstance(x, RefCell)])
-        given = [leaves[i] for i in places]
-        if len(set(given)) < len(given):
-            raise ArgumentError(f"jit of {jitted.name}: one reference is two of its arguments.",
-                                where=user_source(),
-                                why="a write into one would have to be seen in the other.")
-        where = tree, fixed, places
-        known = self._closed_over.setdefault(where, [])
+        call = CellCall(self._jitted, args, kwargs)
+        given = with_tokens(call.given)
+
+        def run(cells: tuple[RefCell, ...]) -> Any:
+            if not given and not cells:
+                return pure()
+            return call.run(self._program(call, given, cells), cells, given)
+
+        return self._with_those_touched(call, run)
+
+    def trace(self, make: Callable[[Any, Any], T], args: tuple[Any, ...],
+              kwargs: dict[str, Any]) -> tuple[T, CellCall, tuple[RefCell, ...]]:
+        """`make(calls, arguments)` of the pure function, and what its calls are made of."""
+        call = CellCall(self._jitted, args, kwargs)
+
+        def run(cells: tuple[RefCell, ...]) -> tuple[T, CellCall, tuple[RefCell, ...]]:
+            if not call.given and not cells:
+                return make(None, (args, kwargs)), call, cells
+            program = self._program(call, call.given, cells)
+            return make(program.calls, (call.arguments(cells, call.given), {})), call, cells
+
+        return self._with_those_touched(call, run)
+
+    def _with_those_touched(self, call: CellCall,
+                            run: Callable[[tuple[RefCell, ...]], T]) -> T:
+        known = self._closed_over.setdefault(call.where, [])
         while True:
-            run = self._program(where, known, given, leaves) if places or known else pure
-            cell, out = touched_by(self._owner, run)
+            cell, out = touched_by(self._owner, functools.partial(run, tuple(known)))
             if cell is None:
-                return out
-            if cell in given:
+                return cast("T", out)
+            if cell in call.given:
                 raise ArgumentError(
-                    f"jit of {jitted.name}: a reference is an argument, and closed over as well.",
-                    where=user_source(),
+                    f"jit of {self._jitted.name}: a reference is an argument, and closed over as "
+                    "well.", where=user_source(),
                     why="a write into one would have to be seen in the other.")
             known.append(cell)
 
-    def _program(self, where: Any, known: Sequence[RefCell], given: Sequence[RefCell],
-                 leaves: Sequence[Any]) -> Callable[[], Any]:
-        cells = tuple(known)
-        key = where, cells
+    def _program(self, call: CellCall, given: Sequence[RefCell],
+                 cells: tuple[RefCell, ...]) -> Any:
+        key = call.where, len(given), cells
         if key not in self._compiled:
-            self._compiled[key] = self._made(where, cells, [type(c) for c in given])
-        compiled, places = self._compiled[key], where[2]
+            self._compiled[key] = self._made(call.where, cells, [type(c) for c in given])
+        return self._compiled[key]
 
-        def run() -> Any:
-            others = [x for i, x in enumerate(leaves) if i not in places]
-            out, of_cells, of_given = compiled([c.value for c in cells], [c.value for c in given],
-                                               others)
-            for c, value in zip((*cells, *given), (*of_cells, *of_given), strict=True):
-                if value is not None:
-                    c.value = value
-            return out
-
-        return run
-
-    def _made(self, where: tuple[PyTreeDef, Any, tuple[int, ...]], cells: tuple[RefCell, ...],
-              classes: Sequence[type[RefCell]]) -> Callable[..., Any]:
+    def _made(self, where: tuple[PyTreeDef, Any, tuple[int, ...]],
+              cells: tuple[RefCell, ...], classes: Sequence[type[RefCell]]) -> Callable[..., Any]:
         jitted, (tree, fixed, places) = self._jitted, where
         fun = jitted.static.restore(jitted.fun, fixed)
 
         def pure(values: list[Any], given: list[Any], others: list[Any]) -> Any:
             with framed(FrameKind.PROGRAM, self._owner, jitted.name, cells, values) as last:
-                inner = [cls(x) for cls, x in zip(classes, given, strict=True)]
-                rest, of_places = iter(others), dict(zip(places, inner, strict=True))
+                inner = own_cells(classes, given)
+                rest, of_places = iter(others), dict(zip(places, inner, strict=False))
                 args, kwargs = tree_unflatten(tree, [
                     of_places[i] if i in of_places else next(rest)
                     for i in range(tree.num_leaves)])

@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans.core import config
 from functrans.core.avals import ShapedArray
+from functrans.core.cells import RefCell
 from functrans.core.dims import Shape, Size, is_static
 from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -24,6 +25,7 @@ from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.lowering.backend import Executable, backend_for
 from functrans.transforms.flat import flatten_args
 from functrans.transforms.jit.calls import Calls, TraceOutcome
+from functrans.transforms.jit.cells import CellCall
 from functrans.transforms.jit.fitting import fitted, in_fewer, limits_of
 from functrans.transforms.jit.sizes import SizedShapes
 from functrans.transforms.staged import ShapeDtypeStruct
@@ -103,6 +105,11 @@ _Stage = TypeVar("_Stage", bound="Stage")
 
 class Stage:
     """What every stage knows: the trace of a function, and what it was traced for."""
+
+    touched: tuple[Calls, tuple[RefCell, ...]] | None = None
+    """The calls of a function of cells, and those that it closes over: the stage is of a pure one,
+    which takes what is in these cells, what is in cells that are arguments, and all other leaves;
+    it returns the result, and what the cells are to have, None where that is the same."""
 
     def __init__(self, calls: Calls, program: TraceOutcome, in_tree: PyTreeDef,
                  fixed: Any) -> None:
@@ -208,8 +215,10 @@ class Traced(Stage):
                     fix='lowering_platforms=("cpu",); functrans.export.export(f, targets=...) '
                         "for several")
             backend = backend_for(lowering_platforms[0])
-        return Lowered(self._calls, self._traced, self._in_tree, self._fixed, self._shapes,
-                       backend)
+        found = Lowered(self._calls, self._traced, self._in_tree, self._fixed, self._shapes,
+                        backend)
+        found.touched = self.touched
+        return found
 
 
 class Lowered(Stage):
@@ -316,6 +325,7 @@ class Lowered(Stage):
                                     fix=f"one of {', '.join(OPTIONS)}")
         with config.scope(backend=self._backend, **options):
             compiled = Compiled(self._calls, self._traced, self._in_tree, self._fixed)
+            compiled.touched = self.touched
             self._at_hand(compiled.executable)
             return compiled
 
@@ -358,6 +368,13 @@ class Compiled(Stage):
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.touched is None:
+            return self._call(*args, **kwargs)
+        calls, cells = self.touched
+        call = CellCall(calls.jitted, args, kwargs)
+        return call.run(self._call, cells, call.given)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         (dynamic, keywords), fixed = self._calls.jitted.static.split(args, kwargs)
         leaves, tree = flatten_args((dynamic, keywords), "compiled function", keywords=True)
         if tree != self._in_tree or fixed != self._fixed:
