@@ -192,9 +192,9 @@ __all__ = [
 publish(globals(), [name for name in __all__ if name in globals()])
 
 _LAZY = ("ad", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives",
-         "debug", "distributed", "errors", "experimental", "export", "extend", "flatten_util",
-         "image", "interpreters", "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler",
-         "quantize", "random", "ref", "scipy", "sharding", "sparse", "stages", "test_util")
+    "debug", "distributed", "errors", "experimental", "export", "extend", "flatten_util", "image",
+    "interpreters", "mixed_precision", "nn", "ops", "optim", "per_sample", "profiler", "quantize",
+    "random", "ref", "scipy", "sharding", "sparse", "stages", "test_util",
          "weights")
 _INSPECT = ("draw", "explain", "profile")
 _CHECKS = ("check", "checked", "debug_nans")

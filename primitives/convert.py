@@ -42,6 +42,9 @@ class ConvertElementType(Primitive):
             x = x.astype(np.complex64)
         elif new_dtype == dtypes.complex32 and x.dtype.isbuiltin != 1:  # of ml_dtypes
             x = x.astype(np.float32)
+        if new_dtype.isbuiltin != 1 and x.dtype in (np.float64, np.complex128) \
+                and dtypes.kind(new_dtype) in "fc":
+            x = _odd_float32(x)
         source, target = dtypes.kind(x.dtype), dtypes.kind(new_dtype)
         if "k" in (source, target):
             self.type(get_aval(x), new_dtype=new_dtype)
@@ -72,6 +75,18 @@ class ConvertElementType(Primitive):
             yield Sample((x,), {"new_dtype": dtypes.as_dtype(name)})
         yield Sample((np.array([1e20, -1e20, np.nan, 3.7], np.float32),),
                      {"new_dtype": np.dtype(np.int32)})
+
+
+def _odd_float32(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """To float32 with a last bit of 1 where that is not exact (`primitives/rounding.py`): ml_dtypes
+    rounds to float32 first."""
+    parts = np.ascontiguousarray(x).view(np.float64)
+    near = parts.astype(np.float32)
+    bits = near.view(np.int32)
+    again = near.astype(np.float64)
+    bits -= np.abs(again) > np.abs(parts)
+    bits |= again != parts
+    return near.view(np.float32 if x.dtype == np.float64 else np.complex64).reshape(x.shape)
 
 
 def _saturate(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -17,11 +17,11 @@ from functrans.core import config, dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.passes.rewrite import with_bodies, with_functions
-from functrans.primitives.arithmetic import add, div, mul, real, rem, sub
+from functrans.primitives.arithmetic import add, complex_p, div, imag_p, mul, real, rem, sub
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import bitwise_and, eq, ge, ne, where
-from functrans.primitives.convert import convert_element_type
+from functrans.primitives.convert import convert_element_type, convert_element_type_p
 from functrans.primitives.cumulative import cummax
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add
@@ -29,6 +29,7 @@ from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensio
 from functrans.primitives.linalg import lu_p, qr_p
 from functrans.primitives.matrix import MatrixPrimitive, conjugate, eye, matmul, swap_last
 from functrans.primitives.reduce import reduce_prod
+from functrans.primitives.rounding import odd_float32
 from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.shape import broadcasted_iota, concatenate
 from functrans.primitives.solve import adjugate_p, det, det_p, slogdet_p
@@ -65,6 +66,8 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
         return _of_matrices(eqn)
     if eqn.primitive is dot_general_p and eqn.outvars[0].aval.dtype == np.bool_:
         return partial(_product_of_booleans, **eqn.params)
+    if eqn.primitive is convert_element_type_p and _rounds_twice(eqn):
+        return partial(_rounded_once, **eqn.params)
     if eqn.primitive is window_put_p and (
             windows_over(eqn) > MOST_COVERING or 0 in eqn.invars[0].aval.shape):
         return partial(_window_put, **eqn.params)
@@ -72,6 +75,22 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
         return _in_float32(eqn) if dtypes.is_half(eqn.outvars[0].aval.dtype) \
             and _has_known_indices(eqn) else _function_of_rows(eqn)
     return None
+
+
+def _rounds_twice(eqn: Equation) -> bool:
+    """Whether a backend would go by float32, in which narrow numbers are in registers."""
+    source, target = eqn.invars[0].aval.dtype, eqn.params["new_dtype"]
+    return source in (np.float64, np.complex128) and dtypes.kind(target) in "fc" \
+        and (dtypes.is_narrow(target) or target == dtypes.complex32)
+
+
+def _rounded_once(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> list[Any]:
+    is_complex = x.dtype == np.complex128
+    if is_complex and new_dtype == dtypes.complex32:
+        x = complex_p.bind(odd_float32(real(x)), odd_float32(imag_p.bind(x)))
+    else:
+        x = odd_float32(real(x) if is_complex else x)
+    return [convert_element_type(x, new_dtype, weak_type)]
 
 
 def without_compressed_rows(jaxpr: Jaxpr) -> Jaxpr:

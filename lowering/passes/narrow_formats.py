@@ -32,6 +32,7 @@ from functrans.primitives.compare import (
     where,
 )
 from functrans.primitives.convert import bitcast_convert_type, convert_element_type
+from functrans.primitives.rounding import odd_float32
 
 __all__ = ["NARROW", "narrowed", "widened"]
 
@@ -61,10 +62,11 @@ def widened(x: Any, dtype: np.dtype[Any], unsigned: bool = False) -> Any:
 def narrowed(x: Any, dtype: np.dtype[Any]) -> Any:
     """The bytes of numbers rounded to a dtype; integers wrap, but floats to integers saturate.
 
-    Numbers of 64 bits are rounded to float32 first, as NumPy does.
+    Integers of 32 bits and more are rounded to float32 first, as NumPy does.
     """
     if dtypes.kind(dtype) == "f":
-        return _rounded(convert_element_type(x, F32), _format(dtype.name))
+        wide = odd_float32(x) if x.dtype == np.float64 else convert_element_type(x, F32)
+        return _rounded(wide, _format(dtype.name))
     if dtypes.kind(x.dtype) in "fc":
         info = dtypes.iinfo(dtype)
         x = convert_element_type(x, np.dtype(np.int32))

@@ -49,6 +49,7 @@ def emulation() -> Iterator[None]:
     interpreter_builder.create_splat = _splat
     interpreter_builder.create_si_to_fp = _from_integer
     interpreter_builder.create_fp_to_fp = _from_float
+    interpreter_builder.create_fp_ext = _extended
     folds = ReduceOps.generic_reduce, ScanOps.generic_scan
     ReduceOps.generic_reduce, ScanOps.generic_scan = _reduced, _scanned
     patch = interpreter._patch_lang_tensor
@@ -56,7 +57,8 @@ def emulation() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in ("create_dot", "create_splat", "create_si_to_fp", "create_fp_to_fp"):
+        for name in ("create_dot", "create_splat", "create_si_to_fp", "create_fp_to_fp",
+                     "create_fp_ext"):
             delattr(interpreter_builder, name)
         ReduceOps.generic_reduce, ScanOps.generic_scan = folds
         interpreter._patch_lang_tensor = patch
@@ -130,6 +132,13 @@ def _from_integer(x: Any, target: Any) -> Any:
         return InterpreterBuilder.cast_impl(interpreter_builder, x, target)
     bits = x.data.astype(ml_dtypes.bfloat16).view(np.uint16)
     return TensorHandle(bits, target.scalar)
+
+
+def _extended(x: Any, target: Any) -> Any:
+    """A float as a wider one: the interpreter loses the subnormal numbers of bfloat16."""
+    if x.dtype.scalar == tl.bfloat16 and target.scalar == tl.float32:
+        return _wide(x)
+    return InterpreterBuilder.cast_impl(interpreter_builder, x, target)
 
 
 def _from_float(x: Any, target: Any, rounding: Any) -> Any:
