@@ -29,7 +29,7 @@ from functrans.core.trace import Params, Trace, Tracer, get_trace, leaked
 from functrans.core.tree import known_leaf
 from functrans.core.varying import with_varying
 
-__all__ = ["StageTrace", "StageTracer", "stage"]
+__all__ = ["StageTrace", "StageTracer", "stage", "stage_in"]
 
 
 @known_leaf
@@ -49,6 +49,11 @@ class StageTracer(Tracer):
         return self._aval
 
     @property
+    def concrete(self) -> Any:
+        self._trace.asked_for_values = True
+        return None
+
+    @property
     def origin(self) -> Source | None:
         return self.eqn.source if self.eqn is not None else None
 
@@ -57,9 +62,11 @@ class StageTrace(Trace):
     """Writes every operation down as an equation.
 
     Scalars are literals; with `keeps_arrays` those of functrans are constants, as all arrays are.
+    `asked_for_values` says whether the function looked for a value that Python may know outside of
+    a trace: there it may do something else.
     """
 
-    __slots__ = ("_const_vars", "_consts", "_keeps_arrays", "eqns", "name")
+    __slots__ = ("_const_vars", "_consts", "_keeps_arrays", "asked_for_values", "eqns", "name")
     kind = "staging (jit, scan, cond, make_jaxpr, ...)"
 
     def __init__(self, parent: Trace | None, name: str, keeps_arrays: bool = False) -> None:
@@ -70,6 +77,7 @@ class StageTrace(Trace):
         self.eqns: list[Equation] = []
         self._const_vars: dict[int, Var] = {}
         self._consts: list[Any] = []
+        self.asked_for_values = False
 
     def describe(self) -> str:
         return super().describe().replace("staging", f"staging of {self.name}", 1)
@@ -168,9 +176,14 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,
     Its constants are the arrays and outer tracers that `fun` closes over, scalars of functrans
     among them with `keeps_arrays`.
     """
-    trace = StageTrace(get_trace(), name, keeps_arrays)
+    return stage_in(StageTrace(get_trace(), name, keeps_arrays), fun, in_avals)
+
+
+def stage_in(trace: StageTrace, fun: Callable[..., Sequence[Any]],
+             in_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The same in a trace that was made for it."""
     args = [trace.new_arg(aval) for aval in in_avals]
-    sealed = framed(FrameKind.SEALED, trace, name) if cells_in_use() else nullcontext()
+    sealed = framed(FrameKind.SEALED, trace, trace.name) if cells_in_use() else nullcontext()
     try:
         with sizes_decided(deciding.scope or UNDECIDED), sealed:
             outs = trace.run(fun, *args)

@@ -14,6 +14,7 @@ from functrans._runtime import get_trace
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
@@ -90,6 +91,7 @@ def sigmoid(x: ArrayLike) -> Array:
     return lax.logistic(_inexact("sigmoid", x))
 
 
+@composite
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), without overflow.
 
@@ -102,6 +104,7 @@ def softplus(x: ArrayLike) -> Array:
     return jnp.where(positive, x, 0) + jnp.log1p(jnp.exp(jnp.where(positive, -x, x)))
 
 
+@composite
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), without underflow.
 
@@ -112,6 +115,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return -softplus(-_inexact("log_sigmoid", x))
 
 
+@composite
 def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|).
 
@@ -146,6 +150,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return jnp.where(x <= -1, 0, jnp.where(x >= 1, 1, (x + 1) / 2))
 
 
+@composite
 def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x), also known as swish.
 
@@ -160,6 +165,7 @@ def silu(x: ArrayLike) -> Array:
 swish = silu
 
 
+@composite
 def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)).
 
@@ -171,6 +177,7 @@ def mish(x: ArrayLike) -> Array:
     return x * jnp.tanh(softplus(x))
 
 
+@composite
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu; b > 0.
 
@@ -182,6 +189,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
+@composite
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1).
 
@@ -193,6 +201,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))
 
 
+@composite
 def selu(x: ArrayLike) -> Array:
     """elu with the slopes that keep mean 0 and variance 1 through layers.
 
@@ -203,6 +212,7 @@ def selu(x: ArrayLike) -> Array:
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 
+@composite
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x / alpha) - 1): smooth at 0 for every alpha.
 
@@ -232,6 +242,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return 0.5 * x * (1 + jnp.tanh(x * (slope + 0.044715 * slope * square)))
 
 
+@composite
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of x along `axis` times the sigmoid of the second.
 
@@ -261,6 +272,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
+@composite
 def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6.
 
@@ -271,6 +283,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     return relu6(_inexact("hard_sigmoid", x) + 3) / 6
 
 
+@composite
 def hard_silu(x: ArrayLike) -> Array:
     """x * hard_sigmoid(x), also known as hard_swish.
 

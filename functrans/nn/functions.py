@@ -18,6 +18,7 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "normalize", "one_hot", "softmax",
@@ -33,6 +34,7 @@ def _peak(x: Array, axis: Axis, where: ArrayLike | None, initial: ArrayLike | No
     return jnp.where(jnp.isfinite(peak), peak, 0)
 
 
+@composite
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
             initial: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) along axes (None: all), of the elements where `where` holds, else 0.
@@ -55,6 +57,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
     return powers / total
 
 
+@composite
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
                 initial: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along axes (None: all); -inf where `where` does not hold.
@@ -84,6 +87,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
               ) -> tuple[Array, Array]: ...
 
 
+@composite
 def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
               return_sign: bool = False, where: ArrayLike | None = None
               ) -> Array | tuple[Array, Array]:
@@ -168,6 +172,7 @@ def log1mexp(x: ArrayLike) -> Array:
     return jnp.where(near, jnp.log(-jnp.expm1(-small)), jnp.log1p(-jnp.exp(-large)))
 
 
+@composite
 def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
                 variance: ArrayLike | None = None, epsilon: ArrayLike = 1e-5,
                 where: ArrayLike | None = None, *, algorithm: str = "stable") -> Array:

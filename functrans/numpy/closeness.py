@@ -19,9 +19,11 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.reductions import all as _all
 from functrans.numpy.ufuncs import isfinite, isnan
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
 
+@composite
 def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
             equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves.
@@ -45,6 +47,7 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike
     return close
 
 
+@composite
 def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
              equal_nan: bool = False) -> Array:
     """Whether all elements are close, as isclose tells.

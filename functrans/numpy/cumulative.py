@@ -26,6 +26,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.reductions import _sum_dtype, sum
 from functrans.numpy.ufuncs import divide, isnan, multiply, not_equal, subtract
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike
 
 
@@ -140,6 +141,7 @@ def _edge(name: str, value: ArrayLike, x: Array, axis: int) -> Array:
     return broadcast(value, shape) if not value.ndim else value
 
 
+@composite
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
          append: ArrayLike | None = None) -> Array:
     """n-th difference between neighbours along axis, after joining prepend and append.
@@ -190,6 +192,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     return lax.concatenate(parts, 0) if len(parts) > 1 else result
 
 
+@composite
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
               ) -> Array:
     """Integral of samples y along axis by the trapezoidal rule, at points x or spaced by dx.
@@ -256,6 +259,7 @@ def _gradient_along(f: Array, axis: int, spacing: ArrayLike, edge_order: int) ->
     return lax.concatenate([first, inner, last], axis)
 
 
+@composite
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None,
              edge_order: int | None = None) -> Array | list[Array]:
     """Derivative along each axis by central differences, one-sided at the edges.

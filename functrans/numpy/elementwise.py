@@ -47,6 +47,7 @@ from functrans.numpy.ufuncs import (
     ufunc_like,
     unary,
 )
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
 if TYPE_CHECKING:
@@ -421,6 +422,7 @@ def i0(x: ArrayLike) -> Array:
     return _bessel_i0(x)
 
 
+@composite
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
                posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
     """x with NaN and infinities replaced by finite numbers (0 and the largest by default).
@@ -581,6 +583,7 @@ def _found_in_sorted(x: Array, row: Array) -> Array:
     return lax.eq(at(low), x)
 
 
+@composite
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
            ) -> Array:
     """For each element the choice of the first condition that holds, else default.

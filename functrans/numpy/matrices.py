@@ -16,6 +16,7 @@ from functrans.core.trace import ARRAYS
 from functrans.numpy.common import broadcast, filled, operand, shape_tuple
 from functrans.numpy.creation import float_dtype, on_device
 from functrans.numpy.ufuncs import power
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
 
@@ -86,6 +87,7 @@ def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
     return lax.select_n(broadcast(mask, x.shape), lax.full_like(x, 0), x)
 
 
+@composite
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """The matrices m with zeros above diagonal k.
 
@@ -96,6 +98,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("tril", m, k, True)
 
 
+@composite
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The matrices m with zeros below diagonal k.
 

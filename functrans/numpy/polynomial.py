@@ -24,6 +24,7 @@ from functrans.numpy.common import (
 from functrans.numpy.creation import asarray
 from functrans.numpy.joining import concatenate, trim_zeros
 from functrans.numpy.ufuncs import add, conj, divide, multiply, negative, subtract
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 _UNROLLED = 64
@@ -64,6 +65,7 @@ def _operands(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     return x, y
 
 
+@composite
 def convolve(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "full", *,
              precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
              ) -> Array:
@@ -79,6 +81,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] 
     return _correlate("convolve", x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
 
 
+@composite
 def correlate(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "valid", *,
               precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
               ) -> Array:
@@ -98,6 +101,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"]
 # polynomials ---------------------------------------------------------------------------------
 
 
+@composite
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """p[0] x**(N-1) + ... + p[N-1] by Horner's rule, elementwise; p may be a stack along axis 0.
 

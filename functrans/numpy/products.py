@@ -24,6 +24,7 @@ from functrans.numpy.joining import stack, unstack
 from functrans.numpy.manipulation import moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import conj, multiply, subtract
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 _MATRIX = (((1,), (0,)), ((), ()))
@@ -269,6 +270,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return lax.reshape(multiply(a, b), tuple(x * y for x, y in zip(left, right, strict=True)))
 
 
+@composite
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     axis: int | None = None,

@@ -30,6 +30,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.ufuncs import divide, isnan, multiply, sqrt, square, subtract, truth
 from functrans.numpy.ufuncs import true_divide as _divide
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 Reduction = Callable[..., Array]
@@ -572,6 +573,7 @@ def _valid(name: str, x: Array, where: ArrayLike | None) -> Array:
     return lax.bitwise_and(valid, where)
 
 
+@composite
 def nanmean(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
     keepdims: bool = False, where: ArrayLike | None = None,
@@ -588,6 +590,7 @@ def nanmean(
     return mean(x, axis, dtype, keepdims=keepdims, where=_valid("nanmean", x, where))
 
 
+@composite
 def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
            ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: ArrayLike | None = None) -> Array:
@@ -607,6 +610,7 @@ def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out:
     return _replace(result, lax.le(count, lax.full_like(count, ddof)), np.nan)
 
 
+@composite
 def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
            ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: ArrayLike | None = None) -> Array:

@@ -37,6 +37,7 @@ from functrans.numpy.manipulation import ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import truth
 from functrans.primitives.index_checks import check_index, looks_at_indices
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike
 
 _SIZE_FIX = "{}(..., size=n, fill_value=0)"
@@ -238,6 +239,7 @@ def normal_index(name: str, index: Array, size: Any, mode: str | None, axis: int
     return index, "fill" if mode is None else mode
 
 
+@composite
 def take(
     a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
     mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
@@ -472,6 +474,7 @@ def count_into(index: Array, weights: Array | None, length: Any, dtype: DTypeLik
     return scatter_rows(lax.scatter_add, filled((length,), 0, weights.dtype), index, weights)
 
 
+@composite
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
              length: int | None = None) -> Array:
     """How often each integer from 0 up occurs, or the sum of its weights.
@@ -508,6 +511,7 @@ def _before(x: Array, y: Array) -> Array:
     return lax.bitwise_or(lax.lt(x, y), lax.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
 
 
+@composite
 def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left",
                  sorter: ArrayLike | None = None, *, method: str = "scan") -> Array:
     """Where values v go into the sorted vector a: before equal elements ("left") or behind.

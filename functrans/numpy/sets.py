@@ -28,6 +28,7 @@ from functrans.numpy.elementwise import isin
 from functrans.numpy.joining import concatenate
 from functrans.numpy.manipulation import moveaxis, ravel
 from functrans.numpy.searching import count_into, scatter_rows, take
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
 _FIX = "{}(..., size=n), which pads with fill_value"
@@ -119,6 +120,7 @@ def unique(
 ) -> Array | tuple[Array, ...]: ...
 
 
+@composite
 def unique(
     ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,

@@ -32,6 +32,7 @@ from functrans.numpy.manipulation import ravel
 from functrans.numpy.reductions import any as _any
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import isnan
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 
@@ -301,6 +302,7 @@ def _strong_or_scalar(q: Any) -> Any:
     return q
 
 
+@composite
 def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
@@ -319,6 +321,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
 
 
+@composite
 def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
@@ -342,6 +345,7 @@ def _hundredth(q: Any) -> Any:
     return lax.div(q, lax.full_like(q, 100))
 
 
+@composite
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
@@ -357,6 +361,7 @@ def percentile(
     return _quantile("percentile", a, q, axis, method, keepdims, False, weights)
 
 
+@composite
 def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
@@ -372,6 +377,7 @@ def nanpercentile(
     return _quantile("nanpercentile", a, q, axis, method, keepdims, True, weights)
 
 
+@composite
 def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
            keepdims: bool = False) -> Array:
     """The middle value along axes, or the mean of the two middle ones; NaN if there is one.
@@ -383,6 +389,7 @@ def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: b
     return _quantile("median", a, 0.5, axis, "midpoint", keepdims, False)
 
 
+@composite
 def nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
               keepdims: bool = False) -> Array:
     """The middle value along axes of the elements that are not NaN.

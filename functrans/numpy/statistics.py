@@ -34,6 +34,7 @@ from functrans.numpy.reductions import max as _max
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.searching import count_into, searchsorted, take
 from functrans.numpy.ufuncs import conj, divide, multiply, remainder, sqrt, subtract
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike
 
 
@@ -87,6 +88,7 @@ def _bin_of(x: Array, edges: Array) -> Array:
     return lax.select_n(outside, place, lax.full_like(place, n))
 
 
+@composite
 def histogram(a: ArrayLike, bins: ArrayLike | str = 10, range: Sequence[ArrayLike] | None = None,
               weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
     """Number (or weight, or density) of elements in each bin, and the edges of the bins.
@@ -189,6 +191,7 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
 # covariance ----------------------------------------------------------------------------------
 
 
+@composite
 def cov(
     m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
     ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
@@ -249,6 +252,7 @@ def cov(
     return lax.reshape(result, ()) if result.shape == (1, 1) else result
 
 
+@composite
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
              dtype: DTypeLike | None = None) -> Array:
     """Correlation coefficients of variables in rows (columns if not rowvar).
@@ -276,6 +280,7 @@ def _unit(x: Array) -> Array:
 # interpolation -------------------------------------------------------------------------------
 
 
+@composite
 def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
            right: ArrayLike | None = None, period: ArrayLike | None = None) -> Array:
     """Piecewise linear interpolation at x of the points (xp, fp), xp rising.

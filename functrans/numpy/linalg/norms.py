@@ -28,6 +28,7 @@ from functrans.numpy.reductions import max as _max
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.reductions import sum
 from functrans.primitives import spectral
+from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, Axis
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
@@ -86,6 +87,7 @@ def _matrix_norm(x: Array, ord: Any, rows: int, cols: int, keepdims: bool, name:
     return expand_dims(out, sorted(both)) if keepdims else out
 
 
+@composite
 def norm(x: ArrayLike, ord: int | str | float | None = None, axis: Axis = None,
          keepdims: bool = False) -> Array:
     """A norm of vectors along one axis, or of the matrices that two axes span.

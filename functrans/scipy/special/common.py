@@ -16,6 +16,7 @@ from functrans.core.errors import DTypeError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
 from functrans.transforms import forward
+from functrans.transforms.composite import composite
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.transforms.tangents import SymbolicZero
 from functrans.typing import Array, ArrayLike
@@ -57,7 +58,7 @@ def elementwise(fun: Callable[..., Array]) -> Callable[..., Array]:
     def wrapper(*args: ArrayLike) -> Array:
         return fun(*operands(fun.__name__, *args, of_complex=fun.__name__ in _OF_COMPLEX))
 
-    return wrapper
+    return composite(wrapper)
 
 
 @overload
@@ -91,7 +92,7 @@ def wide(fun: Callable[..., Array]) -> Callable[..., Array]:
         out: Array = in_double(fun, operands(fun.__name__, *args))
         return out
 
-    return wrapper
+    return composite(wrapper)
 
 
 def in_double(fun: Callable[..., Any], xs: Sequence[Array]) -> Any:
