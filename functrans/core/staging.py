@@ -37,6 +37,7 @@ class StageTracer(Tracer):
     """A variable of the jaxpr being built."""
 
     __slots__ = ("_aval", "_var", "eqn")
+    _trace: StageTrace
 
     def __init__(self, trace: StageTrace, var: Var, eqn: Equation | None = None) -> None:
         self._trace = trace

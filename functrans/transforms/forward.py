@@ -102,7 +102,8 @@ def _jvp_of_cells(fun: Callable[..., Any], primals: tuple[Any, ...], tangents: t
             return (out, [c.value for c in own]), aux
         return out, [c.value for c in own]
 
-    result = jvp(pure, given.values, directions.values, has_aux)
+    of_values: Any = jvp  # with an auxiliary output, or without
+    result = of_values(pure, given.values, directions.values, has_aux)
     (out, last), (tangent, last_tangents) = result[:2]
     write_all(given.cells, last)
     moved = [(directions.leaves[i], t) for i, t in zip(given.places, last_tangents, strict=True)

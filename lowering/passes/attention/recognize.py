@@ -289,7 +289,9 @@ def _layout(sizes: Mapping[int, int], key: int, scores: AxisMap, keyed: list[Vie
     shared = [v for v in alone if v != row]
     if len(shared) > 1 or len(both) > 2:
         raise NotSoftmax("more dimensions than attention has")
-    both = [*[None] * (2 - len(both)), *both]  # type: ignore[list-item]
+    # of one head of keys: heads of queries need not be beside what they have in common, the batch
+    missing: list[int | None] = [None] * (2 - len(both))
+    both = [*both, *missing] if shared else [*missing, *both]  # type: ignore[list-item]
     return AttentionLayout(sizes, both[0], both[1], shared[0] if shared else None, row, key)
 
 
@@ -498,15 +500,25 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse]
         p, q = _root(x, sizes, widths[name]), _root(y, sizes, widths[name])
         return p.factor / q.factor if p.key == q.key else None
 
-    couts = [_cotangent([u], key) for u in gradients]
-    douts = [c[1] for c in couts] + [u.other for n, u in kinds.items() if n == "dv"]
+    couts = {u.kind: _cotangent([u], key) for u in gradients}
+    # that of the values first: what it is multiplied by would have no place
+    douts = [u.other for n, u in kinds.items() if n == "dv"]
     dtype = attend.views["v"].tensor.dtype
     known = [_root(d, sizes, value_size, d.tensor.dtype != dtype, multiplied=False)
-             for d in douts]
+             for d in (*douts, *[c[1] for c in couts.values()])]
     dout = next((d for d in known if d.tensor.dtype == dtype), None)
-    if dout is None or any(ratio(d, dout, "dout") != 1 for d in (*douts, *known)) or any(
-            ratio(c[0], attend.views["v"], "v") != 1 for c in couts) or dout.factor != 1:
+    if dout is None or any(ratio(d, dout, "dout") != 1 for d in douts) or dout.factor != 1:
         raise NotSoftmax("other cotangents")
+
+    def multiple_of_cotangents(kind: str) -> float:
+        """What the product of values and the cotangent is multiplied by: a number of the loss."""
+        values, cotangent = couts[kind]
+        of_values = ratio(values, attend.views["v"], "v")
+        of_cotangent = ratio(cotangent, dout, "dout")
+        if of_values is None or of_cotangent is None:
+            raise NotSoftmax("other cotangents")
+        return of_values * of_cotangent
+
     results, factors = dict[str, View](), {"dq": scale, "dk": scale}
     for kind, name in (("dq", "k"), ("dk", "q")):
         if kind in kinds:
@@ -515,7 +527,7 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse]
             if multiple is None:
                 raise NotSoftmax("the product is of something else")
             results[kind] = use.through.view("c")
-            factor = use.softmax.factor * multiple
+            factor = use.softmax.factor * multiple * multiple_of_cotangents(kind)
             if abs(factor - scale) > 1e-5 * abs(scale):
                 factors[kind] = factor
     if "dv" in kinds:
