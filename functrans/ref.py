@@ -18,7 +18,7 @@ import numpy as np
 from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.cells import RefCell
+from functrans.core.cells import RefArray, RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import (
     ArgumentError,
@@ -66,10 +66,15 @@ class Ref(RefCell):
     def _now(self) -> Any:
         value = self.value
         if value is None:
-            raise DonatedArrayError("the reference is frozen or freed.", where=user_source(),
-                                    why="freeze and free_ref take its value.",
-                                    fix="use what freeze returned, or a new reference")
+            raise _frozen()
         return value
+
+    @property
+    def type(self) -> RefArray:
+        """The type of the reference."""
+        if self.shown is None:
+            raise _frozen()
+        return super().type
 
     @property
     def aval(self) -> ShapedArray:
@@ -142,6 +147,12 @@ class Ref(RefCell):
         if isinstance(value, Tracer):
             return f"Ref<{value.aval}>"
         return f"Ref{str(repr(value)).removeprefix('Array')}"
+
+
+def _frozen() -> DonatedArrayError:
+    return DonatedArrayError("the reference is frozen or freed.", where=user_source(),
+                             why="freeze and free_ref take its value.",
+                             fix="use what freeze returned, or a new reference")
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None) -> Ref:

@@ -11,6 +11,7 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.errors import (
     ArgumentError,
     CustomRuleError,
+    DonatedArrayError,
     DTypeError,
     LeakedTracerError,
     NonArrayError,
@@ -220,6 +221,12 @@ def test_rules_count_their_runs():
         ft.grad(lambda x: f(x, ft.new_ref(x)))(1.0)
     with pytest.raises(ArgumentError, match="float64"):
         ft.grad(ft.jit(f))(1.0, ft.new_ref(jnp.array(0, "int64")))
+    frozen = ft.new_ref(1.0)
+    ft.freeze(frozen)
+    for wrong in (f, ft.jit(f), lambda x, r: ft.typeof(r), ft.make_jaxpr(f), ft.jit(f).lower,
+                  lambda x, r: lax.cond(True, lambda r: r[...], lambda r: r[...], r)):
+        with pytest.raises(DonatedArrayError, match="frozen"):
+            wrong(1.0, frozen)
 
 
 def test_programs_of_references():
