@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -102,7 +103,8 @@ def composite(fun: Callable[P, R]) -> Callable[P, R]:
                 return program(arrays)  # type: ignore[no-any-return]
         elif at not in _programs:
             if len(_programs) >= KEPT:
-                _programs.pop(next(iter(_programs)), None)
+                with suppress(RuntimeError, StopIteration):  # another thread changes it
+                    _programs.pop(next(iter(_programs)), None)
             _programs[at] = SEEN
         return fun(*args, **kwargs)
 
