@@ -1,6 +1,6 @@
 """Matrix products and convolutions of csrc, against numpy, torch and jax.
 
-    python benchmarks/gemm.py [--seconds S] [--budget S] [--write] [words of case names]
+    python benchmarks/gemm.py [--seconds S] [--budget S] [--write] [--more | --held-out] [words]
 
 from the repository's root. Every round times every library once, after a rest in which the threads
 of the one before go to sleep; the median and the best of the rounds are printed. `--write` keeps
@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -26,6 +25,18 @@ import jax
 import jax.numpy as jnp
 import torch
 from bounds import SUBJECT, Best
+from gemm_products import (
+    HELD_OUT,
+    MORE,
+    Calls,
+    NDArray,
+    dense,
+    half,
+    integers,
+    normal,
+    product,
+    to_torch,
+)
 from harness import (
     Case,
     Row,
@@ -39,76 +50,7 @@ from harness import (
 )
 
 import functrans as ft
-from tests.runtime.library_calls import conv_call, gemm_call
-
-Calls = dict[str, Callable[[], Any]]
-NDArray = np.ndarray[Any, Any]
-
-
-def normal(*shape: int, dtype: Any = np.float32) -> NDArray:
-    """Begins with a line of the cache, as arrays of all libraries do but NumPy's own."""
-    base = np.empty(int(np.prod(shape)) * np.dtype(dtype).itemsize + 64, np.uint8)
-    start = -base.ctypes.data % 64
-    x = base[start:start + base.size - 64].view(dtype).reshape(shape)
-    x[...] = np.random.default_rng(0).standard_normal(shape)
-    return x
-
-
-def to_torch(x: NDArray) -> Any:
-    if x.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(x.view(np.uint16).view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(x)
-
-
-def product(m: int, n: int, k: int, batch: tuple[int, ...] = (), dtype: Any = np.float32,
-            turned: str = "") -> tuple[float, Calls]:
-    a, b = normal(*batch, m, k, dtype=dtype), normal(*batch, k, n, dtype=dtype)
-    if "a" in turned:
-        a = np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
-    if "b" in turned:
-        b = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2)
-    c = np.empty((*batch, m, n), dtype)
-    x, y, z = to_torch(a), to_torch(b), to_torch(c)
-    calls: Calls = {SUBJECT: gemm_call(a, b, c), "torch": lambda: torch.matmul(x, y, out=z)}
-    if dtype != ml_dtypes.bfloat16:
-        calls["numpy"] = lambda: np.matmul(a, b, out=c)
-    if dtype != np.float64:
-        function = jax.jit(lambda p, q: (p.swapaxes(-1, -2) if "a" in turned else p) @
-                           (q.swapaxes(-1, -2) if "b" in turned else q))
-        p = jnp.asarray(a.swapaxes(-1, -2) if "a" in turned else a)
-        q = jnp.asarray(b.swapaxes(-1, -2) if "b" in turned else b)
-        calls["jax"] = lambda: function(p, q).block_until_ready()
-    return 2e-9 * m * n * k * int(np.prod(batch)), calls
-
-
-def integers(m: int, n: int, k: int) -> tuple[float, Calls]:
-    """int8 with sums of int32."""
-    a, b = (np.random.default_rng(0).integers(-100, 100, shape).astype(np.int8)
-            for shape in ((m, k), (k, n)))
-    p, q = jnp.asarray(a), jnp.asarray(b)
-    function = jax.jit(lambda p, q: jax.lax.dot(p, q, preferred_element_type=jnp.int32))
-    x, y = torch.from_numpy(a), torch.from_numpy(b)
-    return 2e-9 * m * n * k, {SUBJECT: gemm_call(a, b, np.empty((m, n), np.int32)),
-                              "torch": lambda: torch._int_mm(x, y),
-                              "jax": lambda: function(p, q).block_until_ready()}
-
-
-def dense(m: int, n: int, k: int, dtype: Any) -> tuple[float, Calls]:
-    """gelu(x @ w + b), each as its library's compiler makes it."""
-    x, w, b = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype), normal(n, dtype=dtype)
-    w = (w / k ** 0.5).astype(dtype)
-    ours = ft.jit(lambda x, w, b: ft.nn.gelu(x @ w + b))
-    theirs = jax.jit(lambda x, w, b: jax.nn.gelu(x @ w + b))
-    mine, jaxs = [ft.numpy.asarray(z) for z in (x, w, b)], [jnp.asarray(z) for z in (x, w, b)]
-    tx, tw, tb = to_torch(x), to_torch(np.ascontiguousarray(w.T)), to_torch(b)
-
-    def torchs() -> Any:
-        with torch.inference_mode():
-            return torch.nn.functional.gelu(torch.nn.functional.linear(tx, tw, tb),
-                                            approximate="tanh")
-
-    return 2e-9 * m * n * k, {SUBJECT: lambda: ours(*mine).block_until_ready(), "torch": torchs,
-                              "jax": lambda: theirs(*jaxs).block_until_ready()}
+from tests.runtime.library_calls import conv_call
 
 
 def convolution(batch: int, size: int, features: int, out_features: int, kernel: int,
@@ -167,7 +109,6 @@ def convolution(batch: int, size: int, features: int, out_features: int, kernel:
     return 2e-9 * ct.size * features * kernel * kernel, calls
 
 
-half = ml_dtypes.bfloat16
 CASES: dict[str, Callable[[], tuple[float, Calls]]] = {
     "1024^3": lambda: product(1024, 1024, 1024),
     "1024^3 a.T": lambda: product(1024, 1024, 1024, turned="a"),
@@ -213,11 +154,12 @@ CASES: dict[str, Callable[[], tuple[float, Calls]]] = {
                           "64x14x14x8": (64, 14, 8, 16, 3, 1),
                           "16x56x56x64/2": (16, 56, 64, 128, 3, 2)}.items()
        for layout in ("NHWC", "NCHW") for part in ("forward", "x", "w")},
+    **MORE,
 }
 
 
 def row(title: str, seconds: float) -> Row:
-    work, calls = CASES[title]()
+    work, calls = (CASES | HELD_OUT)[title]()
     return measure(Case(title, {name: Timing("call()", {"call": call})
                                 for name, call in calls.items()},
                         Best(0.95), 1.0, "GFLOP/s", 1e9 * work),
@@ -230,9 +172,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.5, help="of a case")
     parser.add_argument("--budget", type=float, default=3600, help="seconds, then no more cases")
     parser.add_argument("--write", action="store_true", help="keep what was measured")
+    parser.add_argument("--held-out", action="store_true",
+                        help="measure what nothing was tuned by, instead")
+    parser.add_argument("--more", action="store_true", help="measure gemm_products.py's alone")
     given = parser.parse_args()
+    cases = HELD_OUT if given.held_out else MORE if given.more else CASES
     before, rows = load(), []
-    titles = [t for t in CASES if not given.words or any(word in t for word in given.words)]
+    titles = [t for t in cases if not given.words or any(word in t for word in given.words)]
     width = max(map(len, titles))
     print_header(width)
     end = time.perf_counter() + given.budget
