@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "interrupts.h"
 #include "library.h"
+#include "program_reading.h"
 #include "program_type.h"
 #include "thread_costs.h"
 #include "threads.h"
@@ -56,22 +57,6 @@ Program::~Program() {
 namespace {
 
 // --- reading the description
-
-// Calls `read(item)` on every item of a sequence; false with an exception set.
-template <typename Read>
-bool each(PyObject* sequence, Read read) {
-  Ref items(PySequence_Tuple(sequence));
-  if (!items) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-    if (!read(PyTuple_GET_ITEM(items.get(), i))) return false;
-  }
-  return true;
-}
-
-bool read_int(PyObject* object, npy_intp& value) {
-  value = PyNumber_AsSsize_t(object, PyExc_OverflowError);
-  return value != -1 || !PyErr_Occurred();
-}
 
 // (dtype, shape) and, of a program's outputs, the alias. The spec is appended first, so that its
 // owner frees what has been read when the rest fails.
@@ -130,15 +115,6 @@ bool read_host(PyObject* object, std::vector<HostCall>& hosts) {
   return true;
 }
 
-bool read_constant(PyObject* object, Program& program) {
-  Ref array(PyArray_FromAny(object, nullptr, 0, 0,
-                            NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY,
-                            nullptr));
-  if (!array) return false;
-  program.constants.push_back(array.release());
-  return true;
-}
-
 bool read_size(PyObject* object, Program& program) {
   int input, axis;
   Ref tuple(PySequence_Tuple(object));
@@ -160,19 +136,6 @@ bool read_library(PyObject* object, Program& program) {
   if (program.library.back() != nullptr) return true;
   PyErr_Format(PyExc_LookupError, "functrans has no library function %R", object);
   return false;
-}
-
-bool read_donated(PyObject* object, Program& program) {
-  npy_intp input;
-  if (!read_int(object, input)) return false;
-  if (input < 0 || static_cast<std::size_t>(input) >= program.inputs.size()) {
-    PyErr_Format(PyExc_ValueError, "input %zd cannot be donated: there are %zu",
-                 static_cast<Py_ssize_t>(input), program.inputs.size());
-    return false;
-  }
-  program.donated[input] = true;
-  program.any_donated = true;
-  return true;
 }
 
 bool check_outputs(Program& program) {
@@ -306,11 +269,11 @@ PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwar
   };
   if (!open_object(path, program) || !read_specs(inputs, program.inputs)) return nullptr;
   program.donated.resize(program.inputs.size());
-  if (!each(constants, with(read_constant)) || !read_specs(outputs, program.outputs, true) ||
+  if (!each(constants, with(read_constant<Program>)) || !read_specs(outputs, program.outputs, true) ||
       !check_outputs(program) || !each(sizes, with(read_size)) ||
       !each(libs, with(read_library)) ||
       !each(hosts, [&program](PyObject* item) { return read_host(item, program.hosts); }) ||
-      !each(donated, with(read_donated))) {
+      !each(donated, with(read_donated<Program>))) {
     return nullptr;
   }
   program.api = {kProgramAbi,    parallel_in_call, call_host,
@@ -323,19 +286,10 @@ PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwar
 
 PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
                        PyObject* kwnames) {
-  if (PyVectorcall_NARGS(nargsf) != 1 || (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0)) {
-    PyErr_SetString(PyExc_TypeError, "a program takes one list of leaves");
-    return nullptr;
-  }
   const Program& program = as_program(self);
   Ref held = Ref::borrow(self);
-  Ref leaves(PySequence_Tuple(args[0]));
+  Ref leaves(read_leaves(args, nargsf, kwnames, program.inputs.size()));
   if (!leaves) return nullptr;
-  if (static_cast<std::size_t>(PyTuple_GET_SIZE(leaves.get())) != program.inputs.size()) {
-    PyErr_Format(PyExc_TypeError, "a program with %zu inputs was called with %zd leaves",
-                 program.inputs.size(), PyTuple_GET_SIZE(leaves.get()));
-    return nullptr;
-  }
   try {
     std::vector<PyObject*> outputs(program.outputs.size());
     if (!run_program(program, PySequence_Fast_ITEMS(leaves.get()), outputs.data())) return nullptr;

@@ -2,6 +2,7 @@
 #include "cuda/device_program.h"
 
 #include "cuda/libraries.h"
+#include "program_reading.h"
 #include "program_type.h"
 
 #include <algorithm>
@@ -21,16 +22,6 @@ struct CudaProgramObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   CudaProgram* program;
 };
-
-template <typename Read>
-bool each(PyObject* sequence, Read read) {
-  Ref items(PySequence_Tuple(sequence));
-  if (!items) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-    if (!read(PyTuple_GET_ITEM(items.get(), i))) return false;
-  }
-  return true;
-}
 
 bool wrong(const char* what) {
   if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "CudaProgram: %s", what);
@@ -347,15 +338,6 @@ bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps)
   return true;
 }
 
-bool read_constant(PyObject* object, CudaProgram& program) {
-  Ref array(PyArray_FromAny(object, nullptr, 0, 0,
-                            NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY,
-                            nullptr));
-  if (!array) return false;
-  program.constants.push_back(array.release());
-  return true;
-}
-
 // Outputs are (dtype, dims) or (dtype, dims, alias).
 bool read_outputs(PyObject* sequence, CudaProgram& program) {
   std::vector<bool> replaced(program.inputs.size());
@@ -374,17 +356,6 @@ bool read_outputs(PyObject* sequence, CudaProgram& program) {
     replaced[alias] = true;
     return true;
   });
-}
-
-bool read_donated(PyObject* object, CudaProgram& program) {
-  const Py_ssize_t input = PyNumber_AsSsize_t(object, PyExc_OverflowError);
-  if (input == -1 && PyErr_Occurred()) return false;
-  if (input < 0 || static_cast<std::size_t>(input) >= program.inputs.size()) {
-    return wrong("a donated input that is not there");
-  }
-  program.donated[static_cast<std::size_t>(input)] = true;
-  program.any_donated = true;
-  return true;
 }
 
 void point_to_values(std::vector<Step>& steps) {
@@ -437,9 +408,9 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     }
   }
   program.donated.resize(program.inputs.size());
-  if (!read_outputs(outputs, program) || !each(constants, with(read_constant)) ||
+  if (!read_outputs(outputs, program) || !each(constants, with(read_constant<CudaProgram>)) ||
       !each(steps, [&](PyObject* item) { return read_step(item, program, program.steps); }) ||
-      !each(donated, with(read_donated))) {
+      !each(donated, with(read_donated<CudaProgram>))) {
     return nullptr;
   }
   point_to_values(program.steps);  // they lie where they stay
@@ -449,19 +420,10 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
                        PyObject* kwnames) {
-  if (PyVectorcall_NARGS(nargsf) != 1 || (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0)) {
-    PyErr_SetString(PyExc_TypeError, "a program takes one list of leaves");
-    return nullptr;
-  }
   CudaProgram& program = as_cuda_program(self);
   Ref held = Ref::borrow(self);
-  Ref leaves(PySequence_Tuple(args[0]));
+  Ref leaves(read_leaves(args, nargsf, kwnames, program.inputs.size()));
   if (!leaves) return nullptr;
-  if (static_cast<std::size_t>(PyTuple_GET_SIZE(leaves.get())) != program.inputs.size()) {
-    PyErr_Format(PyExc_TypeError, "the program has %zu inputs, got %zd", program.inputs.size(),
-                 PyTuple_GET_SIZE(leaves.get()));
-    return nullptr;
-  }
   Ref list(PyList_New(static_cast<Py_ssize_t>(program.outputs.size())));
   if (!list) return nullptr;
   PyObject** results = PySequence_Fast_ITEMS(list.get());
