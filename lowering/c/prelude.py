@@ -7,7 +7,8 @@ functions serve scalar code. Booleans are `maskx16`: a bit a lane with AVX-512, 
 -1 elsewhere, an `int` of 0 or 1 in one lane. `f16` and `bf16` are `f32` in registers; memory holds
 them, and booleans, as `u16` and `u8`.
 
-Math templates are the files math/*_f32.c and math/*_f64.c. A function follows a line
+Math templates are the files math/*_f32.c and math/*_f64.c, and math/shared.c for both. A function
+follows a line
 `//: exp_V needs fma_V select_V`, which may go on in lines `//:+ ...`; what stands before the first
 such line is for readers only. Whole words are replaced: F is the float vector, I and U the signed
 and unsigned integer vectors of its width, M the mask of its comparisons, S the scalar element, SI

@@ -82,19 +82,3 @@ INL void sinh_cosh_V(F a, F *up, F *down, F *rh, F *g, F *d) {
   *up = float_V((n << 23) + 0x3e800000), *down = float_V(0x3e800000 - (m << 23));
   *g = fma_V(r * z, p, -lo), *d = q * z;
 }
-//: sinh_V needs fma_V select_V splat_V lt_V abs_V copysign_V sinh_cosh_V
-INL F sinh_V(F x) {
-  F a = abs_V(x), up, down, rh, g, d;
-  sinh_cosh_V(a, &up, &down, &rh, &g, &d);
-  F ch = up + down, sh = up - down;
-  F y = fma_V(ch, rh, sh) + fma_V(ch, g, d * sh);
-  return select_V(lt_V(a, splat_V(0x1p-60f)), x, copysign_V(y + y, x));
-}
-//: cosh_V needs fma_V abs_V sinh_cosh_V
-INL F cosh_V(F x) {
-  F up, down, rh, g, d;
-  sinh_cosh_V(abs_V(x), &up, &down, &rh, &g, &d);
-  F ch = up + down, sh = up - down;
-  F y = up + fma_V(sh, rh, fma_V(sh, g, fma_V(d, ch, down)));
-  return y + y;
-}

@@ -9,13 +9,6 @@ INL F log_mantissa_V(F f) {
   p = fma_V(p, f, splat_V(-0x1.fffefp-3f)); p = fma_V(p, f, splat_V(0x1.555506p-2f));
   return fma_V(p, f, splat_V(-0.5f));
 }
-//: log_ends_V needs select_V splat_V lt_V gt_V eq_V
-/* of x <= 0, infinity and NaN, whatever y was computed */
-INL F log_ends_V(F x, F y) {
-  y = select_V(lt_V(x, splat_V(__builtin_inff())), y, x);
-  F bad = select_V(eq_V(x, splat_V(0.0f)), splat_V(-__builtin_inff()), splat_V(__builtin_nanf("")));
-  return select_V(gt_V(x, splat_V(0.0f)), y, bad);
-}
 //: log_split_V needs select_V splat_V lt_V bits_V float_V fromint_V
 /* x = 2^n (1 + f), 2/3 <= 1 + f < 4/3; denormals are scaled first */
 INL F log_split_V(F x, F *n) {
@@ -57,29 +50,6 @@ INL F log1p_V(F x) {
   F bad = select_V(eq_V(x, splat_V(-1.0f)), -inf, nan);
   y = select_V(gt_V(x, splat_V(-1.0f)), y, bad);
   return select_V(lt_V(abs_V(x), splat_V(0x1p-60f)), x, y);
-}
-//: asinh_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V log1p_plus_V
-/* log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log a + log 2 for large a */
-INL F asinh_V(F x) {
-  F a = abs_V(x), z = a * a;
-  M big = gt_V(a, splat_V(0x1p30f));
-  F zero = splat_V(0.0f), v = z / (sqrt_V(fma_V(a, a, splat_V(1.0f))) + 1.0f);
-  F u = select_V(big, a, a + v), lo = select_V(big, zero, v - (u - a));
-  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0f), zero));
-  y = select_V(lt_V(a, splat_V(__builtin_inff())), y, a);
-  return select_V(lt_V(a, splat_V(0x1p-60f)), x, copysign_V(y, x));
-}
-//: acosh_V needs fma_V select_V splat_V lt_V gt_V sqrt_V log1p_plus_V
-/* log1p(t + sqrt(t (t + 2))) with t = x - 1 */
-INL F acosh_V(F x) {
-  F t = x - 1.0f;
-  M big = gt_V(x, splat_V(0x1p30f));
-  F zero = splat_V(0.0f), w = fma_V(t, t, t + t), v = sqrt_V(w), u = select_V(big, x, t + v);
-  F rest = fma_V(-v, v, w) / (v + v + 0x1p-100f);   /* of the root; 0 for x = 1 */
-  F lo = select_V(big, zero, (t - (u - v)) + rest);
-  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0f), zero));
-  y = select_V(lt_V(x, splat_V(__builtin_inff())), y, x);
-  return select_V(lt_V(x, splat_V(1.0f)), splat_V(__builtin_nanf("")), y);
 }
 //: atanh_V needs fma_V select_V splat_V lt_V eq_V abs_V copysign_V log1p_plus_V
 INL F atanh_V(F x) {

@@ -10,13 +10,6 @@ INL F log_mantissa_V(F f) {
   p = fma_V(p, z, splat_V(0x1.5555555555592p-1));
   return s * fma_V(-z, p, f);
 }
-//: log_ends_V needs select_V splat_V lt_V gt_V eq_V
-/* of x <= 0, infinity and NaN, whatever y was computed */
-INL F log_ends_V(F x, F y) {
-  y = select_V(lt_V(x, splat_V(__builtin_inf())), y, x);
-  F bad = select_V(eq_V(x, splat_V(0.0)), splat_V(-__builtin_inf()), splat_V(__builtin_nan("")));
-  return select_V(gt_V(x, splat_V(0.0)), y, bad);
-}
 //: log_split_V needs select_V splat_V lt_V bits_V float_V fromint_V
 /* x = 2^n (1 + f); denormals are scaled first. AVX2 has no arithmetic shift of 64 bits, therefore
    exponents with their bias */
@@ -60,29 +53,6 @@ INL F log1p_V(F x) {
   F bad = select_V(eq_V(x, splat_V(-1.0)), -inf, nan);
   y = select_V(gt_V(x, splat_V(-1.0)), y, bad);
   return select_V(lt_V(abs_V(x), splat_V(0x1p-60)), x, y);
-}
-//: asinh_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V log1p_plus_V
-/* log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log a + log 2 for large a */
-INL F asinh_V(F x) {
-  F a = abs_V(x), z = a * a;
-  M big = gt_V(a, splat_V(0x1p60));
-  F zero = splat_V(0.0), v = z / (sqrt_V(fma_V(a, a, splat_V(1.0))) + 1.0);
-  F u = select_V(big, a, a + v), lo = select_V(big, zero, v - (u - a));
-  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0), zero));
-  y = select_V(lt_V(a, splat_V(__builtin_inf())), y, a);
-  return select_V(lt_V(a, splat_V(0x1p-60)), x, copysign_V(y, x));
-}
-//: acosh_V needs fma_V select_V splat_V lt_V gt_V sqrt_V log1p_plus_V
-/* log1p(t + sqrt(t (t + 2))) with t = x - 1 */
-INL F acosh_V(F x) {
-  F t = x - 1.0;
-  M big = gt_V(x, splat_V(0x1p60));
-  F zero = splat_V(0.0), w = fma_V(t, t, t + t), v = sqrt_V(w), u = select_V(big, x, t + v);
-  F rest = fma_V(-v, v, w) / (v + v + 0x1p-100);   /* of the root; 0 for x = 1 */
-  F lo = select_V(big, zero, (t - (u - v)) + rest);
-  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0), zero));
-  y = select_V(lt_V(x, splat_V(__builtin_inf())), y, x);
-  return select_V(lt_V(x, splat_V(1.0)), splat_V(__builtin_nan("")), y);
 }
 //: atanh_V needs fma_V select_V splat_V lt_V eq_V abs_V copysign_V log1p_plus_V
 INL F atanh_V(F x) {

@@ -1,6 +1,4 @@
 /* Roots and powers in float32. */
-//: rsqrt_V needs splat_V sqrt_V
-INL F rsqrt_V(F x) { return splat_V(1.0f) / sqrt_V(x); }
 //: cbrt_V needs fma_V select_V splat_V lt_V gt_V mand_V bits_V float_V abs_V copysign_V toint_V
 //:+ fromint_V
 /* r = a^(-1/3): a third of the bits is right to 4 %, two steps of third order in h = 1 - a r^3;
@@ -19,21 +17,6 @@ INL F cbrt_V(F x) {
   y = fma_V(fma_V(-(y * y), y, v), s * splat_V(0x1.555556p-2f), y);
   y = copysign_V(select_V(small, y * 0x1p-8f, y), x);
   return select_V(mand_V(gt_V(a, splat_V(0.0f)), lt_V(a, splat_V(__builtin_inff()))), y, x);
-}
-//: power_ends_V needs select_V splat_V splati_V lt_V eq_V ne_V lti_V mand_V mor_V mxor_V mandnot_V
-//:+ isnan_V bits_V abs_V trunc_V
-/* x^y from v = |x|^y, which is right where |x| is neither 0 nor infinite nor 1 */
-INL F power_ends_V(F x, F y, F v) {
-  F a = abs_V(x), zero = splat_V(0.0f), one = splat_V(1.0f), inf = splat_V(__builtin_inff());
-  M empty = eq_V(a, zero), full = eq_V(a, inf);
-  v = select_V(mor_V(empty, full), select_V(mxor_V(empty, lt_V(y, zero)), zero, inf), v);
-  F half = y * 0.5f;
-  M whole = eq_V(trunc_V(y), y), odd = mand_V(whole, ne_V(trunc_V(half), half));
-  v = select_V(mand_V(odd, lti_V(bits_V(x), splati_V(0))), -v, v);
-  M undefined = mandnot_V(mandnot_V(lt_V(x, zero), full), whole);
-  v = select_V(mor_V(undefined, mor_V(isnan_V(x), isnan_V(y))), splat_V(__builtin_nanf("")), v);
-  M is_one = mor_V(eq_V(x, one), mor_V(eq_V(y, zero), mand_V(eq_V(a, one), eq_V(abs_V(y), inf))));
-  return select_V(is_one, one, v);
 }
 //: pow_V needs fma_V splat_V bits_V float_V abs_V todouble_V log_split_V tofloat_V power_ends_V
 //:+ fma_D select_D splat_D lt_D gt_D round_D

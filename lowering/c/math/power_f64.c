@@ -1,6 +1,4 @@
 /* Roots and powers in float64. */
-//: rsqrt_V needs splat_V sqrt_V
-INL F rsqrt_V(F x) { return splat_V(1.0) / sqrt_V(x); }
 //: cbrt_V needs fma_V select_V splat_V lt_V gt_V mand_V bits_V float_V abs_V copysign_V round_V
 //:+ fromint_V toint_V
 /* r = a^(-1/3): a third of the bits is right to 4 %, two steps of fourth order in h = 1 - a r^3;
@@ -24,21 +22,6 @@ INL F cbrt_V(F x) {
   y = fma_V(fma_V(-(y * y), y, v), s * c1, y);
   y = copysign_V(select_V(small, y * 0x1p-18, y), x);
   return select_V(mand_V(gt_V(a, splat_V(0.0)), lt_V(a, splat_V(__builtin_inf()))), y, x);
-}
-//: power_ends_V needs select_V splat_V splati_V lt_V eq_V ne_V lti_V mand_V mor_V mxor_V mandnot_V
-//:+ isnan_V bits_V abs_V trunc_V
-/* x^y from v = |x|^y, which is right where |x| is neither 0 nor infinite nor 1 */
-INL F power_ends_V(F x, F y, F v) {
-  F a = abs_V(x), zero = splat_V(0.0), one = splat_V(1.0), inf = splat_V(__builtin_inf());
-  M empty = eq_V(a, zero), full = eq_V(a, inf);
-  v = select_V(mor_V(empty, full), select_V(mxor_V(empty, lt_V(y, zero)), zero, inf), v);
-  F half = y * 0.5;
-  M whole = eq_V(trunc_V(y), y), odd = mand_V(whole, ne_V(trunc_V(half), half));
-  v = select_V(mand_V(odd, lti_V(bits_V(x), splati_V(0))), -v, v);
-  M undefined = mandnot_V(mandnot_V(lt_V(x, zero), full), whole);
-  v = select_V(mor_V(undefined, mor_V(isnan_V(x), isnan_V(y))), splat_V(__builtin_nan("")), v);
-  M is_one = mor_V(eq_V(x, one), mor_V(eq_V(y, zero), mand_V(eq_V(a, one), eq_V(abs_V(y), inf))));
-  return select_V(is_one, one, v);
 }
 //: pow_V needs fma_V select_V splat_V gt_V bits_V float_V abs_V log_split_V
 //:+ exp2_near_V power_ends_V

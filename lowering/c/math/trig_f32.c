@@ -65,18 +65,6 @@ INL F sin_or_cos_V(F r, I n) {
   F s = fma_V(r * z, p, r), c = fma_V(fma_V(q, z, splat_V(-0.5f)), z, splat_V(1.0f));
   return select_V(eqi_V(n & 1, splati_V(0)), s, c);
 }
-//: sin_V needs bits_V float_V abs_V angle_V sin_or_cos_V
-INL F sin_V(F x) {
-  I n;
-  F lo, r = angle_V(abs_V(x), &lo, &n), y = sin_or_cos_V(r, n);
-  return float_V(bits_V(y) ^ ((n << 30 ^ bits_V(x)) & (-0x7fffffff - 1)));
-}
-//: cos_V needs bits_V float_V abs_V angle_V sin_or_cos_V
-INL F cos_V(F x) {
-  I n;
-  F lo, r = angle_V(abs_V(x), &lo, &n), y = sin_or_cos_V(r, n = n + 1);
-  return float_V(bits_V(y) ^ (n << 30 & (-0x7fffffff - 1)));
-}
 //: tan_small_V needs fma_V splat_V
 /* tan(r + lo), |r| <= 0.8 */
 INL F tan_small_V(F r, F lo) {
@@ -87,13 +75,4 @@ INL F tan_small_V(F r, F lo) {
   p = fma_V(p, z, splat_V(0x1.555564p-2f));
   F t = r * z * p, u = r + t;
   return r + fma_V(lo, fma_V(u, u, splat_V(1.0f)), t);
-}
-//: tan_V needs select_V splat_V splati_V eqi_V bits_V float_V abs_V angle_V tan_small_V
-/* -1 / tan r for odd n */
-INL F tan_V(F x) {
-  I n;
-  F lo, r = angle_V(abs_V(x), &lo, &n), y = tan_small_V(r, lo);
-  M even = eqi_V(n & 1, splati_V(0));
-  y = select_V(even, y, splat_V(-1.0f)) / select_V(even, splat_V(1.0f), y);
-  return float_V(bits_V(y) ^ (bits_V(x) & (-0x7fffffff - 1)));
 }

@@ -272,9 +272,9 @@ def _template_of_entry(stem: str, dtype: str) -> Template:
 
 @cache
 def math_functions(dtype: str) -> Mapping[str, Template]:
-    """The templates of the files for f32 or f64."""
+    """The templates for f32 or f64, with those that serve both."""
     found: dict[str, Template] = {}
-    for path in sorted(MATH.glob(f"*_{dtype}.c")):
+    for path in [*sorted(MATH.glob(f"*_{dtype}.c")), *MATH.glob("shared.c")]:
         found.update(_parsed(path.read_text(), str(path)))
     return found
 
