@@ -8,8 +8,8 @@
 #include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,bmi2")
+#define FUNCTRANS_ISA "avx2,fma,bmi2"
+#include "isa_begin.h"
 
 namespace functrans {
 namespace {
@@ -24,7 +24,7 @@ const FftKernels* fft_kernels_avx2() { return &kFftKernels; }
 
 }  // namespace functrans
 
-#pragma GCC pop_options
+#include "isa_end.h"
 #else
 
 namespace functrans {

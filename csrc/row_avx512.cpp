@@ -9,8 +9,8 @@
 #include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")
+#define FUNCTRANS_ISA "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2"
+#include "isa_begin.h"
 
 namespace functrans {
 namespace {
@@ -25,7 +25,7 @@ const RowKernels* row_kernels_avx512() { return &kKernels; }
 
 }  // namespace functrans
 
-#pragma GCC pop_options
+#include "isa_end.h"
 #else
 
 namespace functrans {
