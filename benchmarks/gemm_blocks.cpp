@@ -32,7 +32,7 @@ __attribute__((visibility("default"))) const void* kernels(int in_type,
     if (form == 0) one.kernels.rows_block = nullptr;
     if (form == 1) one.kernels.rows_block = without_ahead;
   } else {
-    one = {*gemm_avx512()->kernels[kF32], gemm_avx512()->pack[kF32]};
+    one = {*gemm_avx512()->kernels[kF32], gemm_avx512()->pack[kF32], 0};
   }
   one.kernels.blocks = {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6], 0};
   return &one;

@@ -17,6 +17,8 @@ constexpr i64 kFewTasks = 4;
 // Multiply-adds of small products that one thread takes at a time: 1 us of larger ones, some us of
 // those with a few columns.
 constexpr i64 kBatchWork = 1 << 15;
+// Bytes of an operand of a small product that are asked for while the one before is multiplied.
+constexpr i64 kNextBytes = 16384;
 
 // Few rows and columns but a long sum: pieces of the sum are products of their own, which are added
 // up. How many there are depends on the sizes alone, so that results do not depend on threads.
@@ -51,7 +53,7 @@ bool run_split(const Product& p, i64 pieces, bool serial) {
       ft_gemm one = part;
       const i64 k0 = piece * depth;
       one.k = std::min(depth, g.k - k0);
-      const Product product{one, p.kernels, p.pack, p.batch, p.k0 + k0,
+      const Product product{one, p.kernels, p.pack, p.dots, p.widening, p.batch, p.k0 + k0,
                             p.a + k0 * g.a_col * p.in_size(), p.b + k0 * g.b_row * p.in_size(),
                             sums.get() + piece * tile * size};
       const bool in_place = reads_in_place(p) && suits_in_place(product);
@@ -80,15 +82,27 @@ bool run_one(const Product& p, bool serial) {
   serial = serial || p.work() < kSerial;
   if (reads_in_place(p)) {
     if (suits_vector(p)) return run_vector(p, serial);
-    if (g.m <= kSmall && g.n <= kSmall && g.k <= kSmall) return run_small(p);
+    if (g.m <= kSmall && g.n <= kSmall && g.k <= kSmall && p.kernels.direct != nullptr) {
+      return run_small(p);
+    }
     // a few tasks of long sums are better cut along the sums
     if (suits_in_place(p) && (tasks_in_place(p) >= kFewTasks || pieces_of_sum(p) == 1)) {
       return run_in_place(p, serial);
     }
   }
+  if (suits_dots(p)) return run_dots(p, serial);
+  if (suits_widening(p)) return run_widening(p, serial);
+  if (suits_tiles_turned(p)) return run_tiles_turned(p, serial);
   const i64 pieces = pieces_of_sum(p);
   if (pieces == 1 && reads_in_place(p) && suits_turned(p)) return run_turned(p, serial);
   return pieces > 1 ? run_split(p, pieces, serial) : run_packed(p, serial);
+}
+
+// Of an operand whose products of a batch are adjacent; 0 for others, and for those that processors
+// read ahead by themselves.
+i64 batch_bytes(i64 stride, i64 numbers, i64 size) {
+  const i64 bytes = numbers * size;
+  return stride == numbers && bytes >= 1024 && bytes <= kNextBytes ? bytes : 0;
 }
 
 // Real and imaginary parts are matrices with every second element.
@@ -137,24 +151,33 @@ int ft_gemm_run(const ft_gemm* given) {
   const bool plain = g.a_fill == nullptr && g.b_fill == nullptr && g.epilogue == nullptr;
   if (plain && (g.n == 1 ? g.m > 1 : g.c_col != 1 && g.c_row == 1)) turn(g);
   const i64 work = g.m * g.n * std::max<i64>(g.k, 1);
-  const bool small = g.m <= kSmall && g.n <= kSmall && g.k <= kSmall;
-  const GroupKernels* groups = small ? nullptr : gemm_group_kernels(g.in_type);
+  const GroupKernels* groups = gemm_group_kernels(g.in_type);
+  if (groups != nullptr && work < groups->least_work) groups = nullptr;
+  const bool small = groups == nullptr && g.m <= kSmall && g.n <= kSmall && g.k <= kSmall;
   const Kernels& kernels = groups != nullptr ? groups->kernels : gemm_kernels(g.in_type);
   const Pack pack = groups != nullptr ? groups->pack : gemm_pack(g.in_type);
+  const InPlace widening = groups != nullptr ? nullptr : gemm_widening(g.in_type);
+  const Dots dots = groups != nullptr ? groups->dots : gemm_dots(g.in_type);
   const i64 in = kSizes[g.in_type], out = kSizes[g.out_type];
   const bool over_batch = batches >= 8 || (batches > 1 && work < 4 * kSerial);
   std::atomic<bool> failed{false};
-  const Product first{g, kernels, pack, 0, 0, static_cast<const char*>(g.a),
+  const Product first{g, kernels, pack, dots, widening, 0, 0, static_cast<const char*>(g.a),
                       static_cast<const char*>(g.b), static_cast<char*>(g.c)};
   // small products read and written where they are: without what only larger ones need
   const bool bare = plain && small && kernels.direct != nullptr && in == kernels.element_size &&
                     (g.b_col == 1 || g.n == 1) && !first.buffered();
+  // where operands follow each other, by how many bytes; to ask for results as well made it slower
+  const i64 a_next = batch_bytes(g.a_batch1, g.m * g.k, in);
+  const i64 b_next = batch_bytes(g.b_batch1, g.n * g.k, in);
   const auto run_bare = [&](i64 begin, i64 end) {
     i64 b0 = begin / g.batch1, b1 = begin % g.batch1;
     for (i64 batch = begin; batch < end; ++batch) {
-      kernels.direct(g.m, g.n, g.k, first.a + (b0 * g.a_batch0 + b1 * g.a_batch1) * in, g.a_row,
-                     g.a_col, first.b + (b0 * g.b_batch0 + b1 * g.b_batch1) * in, g.b_row,
-                     first.c + (b0 * g.c_batch0 + b1 * g.c_batch1) * out, g.c_row,
+      const char* a = first.a + (b0 * g.a_batch0 + b1 * g.a_batch1) * in;
+      const char* b = first.b + (b0 * g.b_batch0 + b1 * g.b_batch1) * in;
+      for (i64 at = 0; at < a_next; at += 64) __builtin_prefetch(a + a_next + at, 0, 2);
+      for (i64 at = 0; at < b_next; at += 64) __builtin_prefetch(b + b_next + at, 0, 2);
+      char* c = first.c + (b0 * g.c_batch0 + b1 * g.c_batch1) * out;
+      kernels.direct(g.m, g.n, g.k, a, g.a_row, g.a_col, b, g.b_row, c, g.c_row,
                      g.accumulate != 0);
       if (++b1 == g.batch1) {
         b1 = 0;
@@ -166,7 +189,7 @@ int ft_gemm_run(const ft_gemm* given) {
     if (bare) return run_bare(begin, end);
     for (i64 batch = begin; batch < end; ++batch) {
       const i64 b0 = batch / g.batch1, b1 = batch % g.batch1;
-      const Product product{g, kernels, pack, batch, 0,
+      const Product product{g, kernels, pack, dots, widening, batch, 0,
                             first.a + (b0 * g.a_batch0 + b1 * g.a_batch1) * in,
                             first.b + (b0 * g.b_batch0 + b1 * g.b_batch1) * in,
                             first.c + (b0 * g.c_batch0 + b1 * g.c_batch1) * out};

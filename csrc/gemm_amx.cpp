@@ -30,14 +30,8 @@ bool amx_is_permitted() {
 
 }  // namespace functrans
 
-#ifdef __clang__
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,bmi2"))), \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,bmi2")
-#endif
+#define FUNCTRANS_ISA "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,bmi2"
+#include "isa_begin.h"
 
 namespace functrans {
 namespace {
@@ -120,11 +114,7 @@ const GroupKernels* gemm_amx(int in_type) {
 
 }  // namespace functrans
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "isa_end.h"
 #else
 bool functrans::amx_is_permitted() { return false; }
 const functrans::GroupKernels* functrans::gemm_amx(int) { return nullptr; }

@@ -3,14 +3,8 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-#ifdef __clang__
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2"))), \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")
-#endif
+#define FUNCTRANS_ISA "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2"
+#include "isa_begin.h"
 
 namespace functrans {
 namespace {
@@ -24,6 +18,7 @@ constexpr char kIsaName[] = "avx512";
 
 #include "gemm_micro.h"
 #include "gemm_pack.h"
+#include "gemm_few.h"
 #include "gemm_table.h"
 
 }  // namespace
@@ -32,11 +27,7 @@ const Isa* gemm_avx512() { return &kTable; }
 
 }  // namespace functrans
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "isa_end.h"
 #else
 const functrans::Isa* functrans::gemm_avx512() { return nullptr; }
 #endif

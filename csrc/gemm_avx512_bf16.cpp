@@ -3,14 +3,8 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-#ifdef __clang__
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,bmi2"))), \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,bmi2")
-#endif
+#define FUNCTRANS_ISA "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,bmi2"
+#include "isa_begin.h"
 
 namespace functrans {
 namespace {
@@ -22,6 +16,7 @@ constexpr int kVectorBytes = 64;
 #include "gemm_micro.h"
 #include "gemm_pack.h"
 #include "gemm_groups.h"
+#include "gemm_few.h"
 
 struct Bf16Pairs {
   using Element = int;
@@ -29,27 +24,42 @@ struct Bf16Pairs {
   using ElementVector = Vector<int>::type;
   using SumVector = Vector<float>::type;
   static constexpr int k_step = 2;
+  static constexpr bool shifted = false;
+  using Stored = int;
+  static inline __attribute__((always_inline)) ElementVector load_b(const int* p) {
+    return load(p);
+  }
   static inline __attribute__((always_inline)) SumVector add(ElementVector x, ElementVector y,
                                                              SumVector sum) {
     return (SumVector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)y);
   }
 };
 
-// k counts bfloat16; a missing last one is zero.
-void pack_pairs(const void* source, i64 row, i64 step, i64 count, i64 k, int width, bool pad,
-                void* packed) {
-  const i64 pairs = (k + 1) / 2;
-  for (i64 i = 0; i < count; i += width) {
-    const i64 rows = count - i < width ? count - i : width;
-    pack_group_panel(static_cast<const u16*>(source) + i * row, row, step, rows, k,
-                     pad ? width : static_cast<int>(rows), static_cast<int*>(packed) + i * pairs);
+struct PairDots {
+  using Number = u16;
+  using Sum = float;
+  using Data = __m512i;
+  using SumVector = Vector<float>::type;
+  static constexpr int kNumbers = 32;
+  static constexpr bool kShift = false;
+  static inline __attribute__((always_inline)) Data few(const u16* p, int count) {
+    if (count == kNumbers) return _mm512_loadu_si512(p);
+    return _mm512_maskz_loadu_epi16((1u << count) - 1, p);
   }
-}
+  static inline __attribute__((always_inline)) Data many(const u16* p, int count) {
+    return few(p, count);
+  }
+  static inline __attribute__((always_inline)) SumVector add(Data x, Data y, SumVector sum) {
+    return (SumVector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)y);
+  }
+};
 
 constexpr GroupKernels kPairs = {
     {12, 32, 2, 4, 4, block<Bf16Pairs, 12, 2>, nullptr, nullptr, nullptr,
      {finish<float, float>, finish<float, double>, finish_bf16, finish<float, F16>}},
-    pack_pairs};
+    pack_groups<u16>,
+    1 << 17,  // 64 of 64^3: 197 as sums of float32, and 254 so; of 48^3 164 and 138
+    dots_of_few<PairDots>};
 
 }  // namespace
 
@@ -57,11 +67,7 @@ const GroupKernels* gemm_avx512_bf16() { return &kPairs; }
 
 }  // namespace functrans
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "isa_end.h"
 #else
 const functrans::GroupKernels* functrans::gemm_avx512_bf16() { return nullptr; }
 #endif

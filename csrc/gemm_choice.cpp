@@ -44,6 +44,15 @@ bool has_fast_dot_products() {
 #endif
 }
 
+bool has_integer_dot_products() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const bool supported = __builtin_cpu_supports("avx512vnni");
+  return supported;
+#else
+  return false;
+#endif
+}
+
 const Isa* best_isa() {
   for (const Isa* isa : {gemm_avx512(), gemm_avx2()}) {
     if (runs_here(isa)) return isa;
@@ -73,15 +82,24 @@ Pack gemm_pack(int in_type) {
   return choice().isa.load(std::memory_order_relaxed)->pack[in_type];
 }
 
+Dots gemm_dots(int in_type) {
+  return choice().isa.load(std::memory_order_relaxed)->dots[in_type];
+}
+
+InPlace gemm_widening(int in_type) {
+  return choice().isa.load(std::memory_order_relaxed)->widening[in_type];
+}
+
 const GroupKernels* gemm_group_kernels(int in_type) {
   Choice& chosen = choice();
   const GroupKernels* given = chosen.groups[in_type].load(std::memory_order_relaxed);
   if (given != nullptr || (in_type != kBf16 && in_type != kI8 && in_type != kU8)) return given;
-  if (!has_dot_products() || chosen.isa.load(std::memory_order_relaxed) != gemm_avx512()) {
-    return nullptr;
+  if (chosen.isa.load(std::memory_order_relaxed) != gemm_avx512()) return nullptr;
+  if (chosen.tiles.load(std::memory_order_relaxed) && has_dot_products() && amx_is_permitted()) {
+    return gemm_amx(in_type);
   }
-  if (chosen.tiles.load(std::memory_order_relaxed) && amx_is_permitted()) return gemm_amx(in_type);
-  return in_type == kBf16 && has_fast_dot_products() ? gemm_avx512_bf16() : nullptr;
+  if (in_type != kBf16) return has_integer_dot_products() ? gemm_avx512_vnni(in_type) : nullptr;
+  return has_fast_dot_products() ? gemm_avx512_bf16() : nullptr;
 }
 
 int ft_gemm_use(const char* name) {

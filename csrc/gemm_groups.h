@@ -42,9 +42,44 @@ inline __attribute__((always_inline)) Vector<int>::type joined(const T* source, 
 #endif
 }
 
+#ifdef FUNCTRANS_AVX512
+// A group of 32 columns. Each row is first brought into the order in which the halves of lanes,
+// interleaved with those of the next row, come out as adjacent columns.
+inline __attribute__((always_inline)) void join_panel(const u16* source, i64 step, int* to) {
+  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m512i x = _mm512_maskz_permutexvar_epi64(0xff, order, _mm512_loadu_si512(source));
+  const __m512i y = _mm512_maskz_permutexvar_epi64(0xff, order, _mm512_loadu_si512(source + step));
+  _mm512_storeu_si512(to, _mm512_unpacklo_epi16(x, y));
+  _mm512_storeu_si512(to + 16, _mm512_unpackhi_epi16(x, y));
+}
+
+inline __attribute__((always_inline)) void join_panel(const unsigned char* source, i64 step,
+                                                      int* to) {
+  const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+  __m256i row[4];
+#pragma GCC unroll 4
+  for (int g = 0; g < 4; ++g, source += step) {
+    row[g] = _mm256_permutevar8x32_epi32(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)), order);
+  }
+  const __m256i low0 = _mm256_unpacklo_epi8(row[0], row[1]);
+  const __m256i low1 = _mm256_unpacklo_epi8(row[2], row[3]);
+  const __m256i high0 = _mm256_unpackhi_epi8(row[0], row[1]);
+  const __m256i high1 = _mm256_unpackhi_epi8(row[2], row[3]);
+  __m256i* out = reinterpret_cast<__m256i*>(to);
+  _mm256_storeu_si256(out, _mm256_unpacklo_epi16(low0, low1));
+  _mm256_storeu_si256(out + 1, _mm256_unpackhi_epi16(low0, low1));
+  _mm256_storeu_si256(out + 2, _mm256_unpacklo_epi16(high0, high1));
+  _mm256_storeu_si256(out + 3, _mm256_unpackhi_epi16(high0, high1));
+}
+#endif
+
 // One of R columns.
 template <typename T, int R>
 inline __attribute__((always_inline)) void join_rows(const T* source, i64 step, int* to) {
+#ifdef FUNCTRANS_AVX512
+  if constexpr (R == 32) return join_panel(source, step, to);
+#endif
   int r = 0;
 #pragma GCC unroll 4
   for (; r + 16 <= R; r += 16) store(to + r, joined(source + r, step));
@@ -91,6 +126,18 @@ void pack_group_panel(const T* source, i64 row, i64 step, i64 rows, i64 k, int f
       for (i64 r = 0; r < rows; ++r) join_some(first + r * row, step, taken, 1, to + r);
     }
     for (i64 r = rows; r < filled; ++r) to[r] = 0;
+  }
+}
+
+// Panels of groups; k counts numbers.
+template <typename T>
+inline void pack_groups(const void* source, i64 row, i64 step, i64 count, i64 k, int width,
+                        bool pad, void* packed) {
+  const i64 groups = (k + kGroup<T> - 1) / kGroup<T>;
+  for (i64 i = 0; i < count; i += width) {
+    const i64 rows = count - i < width ? count - i : width;
+    pack_group_panel(static_cast<const T*>(source) + i * row, row, step, rows, k,
+                     pad ? width : static_cast<int>(rows), static_cast<int*>(packed) + i * groups);
   }
 }
 

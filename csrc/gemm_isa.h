@@ -38,6 +38,10 @@ struct Ahead {
   i64 stride, rows, bytes;
 };
 
+// c[m, n] (+)= a * b with a anywhere and b in rows of adjacent numbers.
+using InPlace = void (*)(i64 m, i64 n, i64 k, const void* a, i64 a_row, i64 a_col, const void* b,
+                        i64 b_row, void* c, i64 c_row, bool accumulate);
+
 // The kernels of one kind of sum. An element is what one multiply-add takes: a number, a pair of
 // bfloat16 along k (k_step 2), or what a tile register has along k. Packed panels hold `mr` rows of
 // a (the last one only as many as are left) or `nr` columns of b (the last one padded by zeros), k
@@ -48,8 +52,7 @@ struct Kernels {
   void (*block)(i64 m, i64 n, i64 k, const void* a, const void* b, void* c, i64 c_row,
                 bool accumulate);
   // The same with a anywhere and b in rows of adjacent elements; null if there is none.
-  void (*direct)(i64 m, i64 n, i64 k, const void* a, i64 a_row, i64 a_col, const void* b, i64 b_row,
-                 void* c, i64 c_row, bool accumulate);
+  InPlace direct;
   // y[n] (+)= x[k] * b[k, n] with b in rows of adjacent elements; n elements are kRowsTile bytes.
   void (*vector_rows)(i64 n, i64 k, const void* x, i64 x_step, const void* b, i64 b_row, void* y,
                       bool accumulate);
@@ -68,23 +71,32 @@ struct Kernels {
 using Pack = void (*)(const void* source, i64 row, i64 step, i64 count, i64 k, int width, bool pad,
                       void* packed);
 
+// c[m, n] = a * b, where rows of a and columns of b have adjacent numbers along k; for few rows.
+using Dots = void (*)(i64 m, i64 n, i64 k, const void* a, i64 a_row, const void* b, i64 b_col,
+                      void* c, i64 c_row);
+
 struct Isa {
   const char* name;
   // By GemmType; complex types have none.
   const Kernels* kernels[12];
   Pack pack[12];
+  Dots dots[12];         // null where packing is as fast
+  InPlace widening[12];  // `direct` with b as it is stored, where that is not what sums are made of
 };
 
 // Dot products of groups of numbers along k, in the place of the kernels above for larger products:
-// pairs of bfloat16, or what tile registers take of bfloat16 and int8.
+// pairs of bfloat16, fours of int8, or what tile registers take of both.
 struct GroupKernels {
   Kernels kernels;
   Pack pack;
+  i64 least_work;  // multiply-adds from which on they are worth packing
+  Dots dots = nullptr;
 };
 
 // Null where the compiler cannot make them. They ask nothing of the processor.
 const Isa* gemm_avx512();
 const GroupKernels* gemm_avx512_bf16();
+const GroupKernels* gemm_avx512_vnni(int in_type);
 const GroupKernels* gemm_amx(int in_type);
 const Isa* gemm_avx2();
 const Isa* gemm_portable();

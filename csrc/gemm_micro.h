@@ -86,6 +86,12 @@ struct Plain {
   using ElementVector = typename Vector<T>::type;
   using SumVector = typename Vector<T>::type;
   static constexpr int k_step = 1;
+  static constexpr bool shifted = false;
+  using Stored = T;
+  static inline __attribute__((always_inline)) ElementVector load_b(const T* p) { return load(p); }
+  static inline __attribute__((always_inline)) ElementVector load_b(const T* p, int count) {
+    return load_part(p, count);
+  }
   static inline __attribute__((always_inline)) SumVector add(ElementVector x, ElementVector y,
                                                              SumVector sum) {
     return x * y + sum;
@@ -93,18 +99,26 @@ struct Plain {
 };
 
 // c[R, NV vectors] (+)= a * b. The last vector has `tail` lanes when Tail. Packed: a lies in steps
-// of R elements and b is padded, so that its loads are whole.
+// of R elements and b is padded, so that its loads are whole. The sums of S::shifted begin at
+// `start`, those of all others at zero.
 template <typename S, int R, int NV, bool Tail, bool Packed>
 __attribute__((noinline)) void tile(i64 k, const typename S::Element* a, i64 a_row, i64 a_col,
-                                    const typename S::Element* b, i64 b_row, typename S::Sum* c,
-                                    i64 c_row, bool accumulate, int tail) {
+                                    const typename S::Stored* b, i64 b_row, typename S::Sum* c,
+                                    i64 c_row, bool accumulate, int tail,
+                                    const typename S::Sum* start = nullptr) {
   using E = typename S::Element;
   constexpr int L = Vector<E>::lanes;
   typename S::SumVector sum[R][NV];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) sum[r][v] = (typename S::SumVector){};
+    for (int v = 0; v < NV; ++v) {
+      if constexpr (S::shifted) {
+        sum[r][v] = load(start + v * L);
+      } else {
+        sum[r][v] = (typename S::SumVector){};
+      }
+    }
   }
   if (Packed) {
 #pragma GCC unroll 16
@@ -114,7 +128,11 @@ __attribute__((noinline)) void tile(i64 k, const typename S::Element* a, i64 a_r
     typename S::ElementVector y[NV];
 #pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) {
-      y[v] = Tail && !Packed && v == NV - 1 ? load_part(b + v * L, tail) : load(b + v * L);
+      if constexpr (Tail && !Packed) {
+        y[v] = v == NV - 1 ? S::load_b(b + v * L, tail) : S::load_b(b + v * L);
+      } else {
+        y[v] = S::load_b(b + v * L);
+      }
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
@@ -146,34 +164,38 @@ __attribute__((noinline)) void tile(i64 k, const typename S::Element* a, i64 a_r
 template <typename S, int R, int NV, bool Packed>
 inline __attribute__((always_inline)) void edge_tile(int rows, int columns, i64 k,
                                                      const typename S::Element* a, i64 a_row,
-                                                     i64 a_col, const typename S::Element* b,
+                                                     i64 a_col, const typename S::Stored* b,
                                                      i64 b_row, typename S::Sum* c, i64 c_row,
-                                                     bool accumulate) {
+                                                     bool accumulate,
+                                                     const typename S::Sum* start = nullptr) {
   constexpr int L = Vector<typename S::Element>::lanes;
   if constexpr (R > 1) {
     if (rows < R) {
       return edge_tile<S, R - 1, NV, Packed>(rows, columns, k, a, a_row, a_col, b, b_row, c, c_row,
-                                             accumulate);
+                                             accumulate, start);
     }
   }
   if constexpr (NV > 1) {
     if (columns <= (NV - 1) * L) {
       return edge_tile<S, R, NV - 1, Packed>(rows, columns, k, a, a_row, a_col, b, b_row, c, c_row,
-                                             accumulate);
+                                             accumulate, start);
     }
   }
   if (columns == NV * L) {
-    tile<S, R, NV, false, Packed>(k, a, a_row, a_col, b, b_row, c, c_row, accumulate, L);
+    tile<S, R, NV, false, Packed>(k, a, a_row, a_col, b, b_row, c, c_row, accumulate, L, start);
   } else {
     tile<S, R, NV, true, Packed>(k, a, a_row, a_col, b, b_row, c, c_row, accumulate,
-                                 columns - (NV - 1) * L);
+                                 columns - (NV - 1) * L, start);
   }
 }
 
-// A panel of a stays in the first cache while those of b come from the second.
+// A panel of a stays in the first cache while those of b come from the second. Sums of S::shifted
+// begin at `starts`, one for each column of the panels of b.
 template <typename S, int MR, int NV>
-void block(i64 m, i64 n, i64 k, const void* a_packed, const void* b_packed, void* c_start,
-           i64 c_row, bool accumulate) {
+inline __attribute__((always_inline)) void block_from(i64 m, i64 n, i64 k, const void* a_packed,
+                                                      const void* b_packed, void* c_start,
+                                                      i64 c_row, bool accumulate,
+                                                      const typename S::Sum* starts) {
   using E = typename S::Element;
   constexpr int NR = NV * Vector<E>::lanes;
   for (i64 i = 0; i < m; i += MR) {
@@ -183,13 +205,20 @@ void block(i64 m, i64 n, i64 k, const void* a_packed, const void* b_packed, void
       const int columns = n - j < NR ? static_cast<int>(n - j) : NR;
       const E* b = static_cast<const E*>(b_packed) + j * k;
       typename S::Sum* c = static_cast<typename S::Sum*>(c_start) + i * c_row + j;
+      const typename S::Sum* start = S::shifted ? starts + j : nullptr;
       if (rows == MR && columns == NR) {
-        tile<S, MR, NV, false, true>(k, a, 1, MR, b, NR, c, c_row, accumulate, 0);
+        tile<S, MR, NV, false, true>(k, a, 1, MR, b, NR, c, c_row, accumulate, 0, start);
       } else {
-        edge_tile<S, MR, NV, true>(rows, columns, k, a, 1, MR, b, NR, c, c_row, accumulate);
+        edge_tile<S, MR, NV, true>(rows, columns, k, a, 1, MR, b, NR, c, c_row, accumulate, start);
       }
     }
   }
+}
+
+template <typename S, int MR, int NV>
+void block(i64 m, i64 n, i64 k, const void* a_packed, const void* b_packed, void* c_start,
+           i64 c_row, bool accumulate) {
+  block_from<S, MR, NV>(m, n, k, a_packed, b_packed, c_start, c_row, accumulate, nullptr);
 }
 
 // How many vectors wide a tile of R rows is, so that enough sums are on their way.
@@ -201,7 +230,7 @@ constexpr int wide_vectors() {
 template <typename S, int R, int MR, int NV>
 inline __attribute__((always_inline)) void direct_rows(int rows, i64 n, i64 k,
                                                        const typename S::Element* a, i64 a_row,
-                                                       i64 a_col, const typename S::Element* b,
+                                                       i64 a_col, const typename S::Stored* b,
                                                        i64 b_row, typename S::Sum* c, i64 c_row,
                                                        bool accumulate) {
   if constexpr (R > 1) {
@@ -226,17 +255,28 @@ inline __attribute__((always_inline)) void direct_rows(int rows, i64 n, i64 k,
   }
 }
 
+constexpr i64 kPanelsAhead = 4;
+
 // Panels of nearly equal height: 32 rows are 11 + 11 + 10, not 12 + 12 + 8.
 template <typename S, int MR, int NV>
 void direct(i64 m, i64 n, i64 k, const void* a_start, i64 a_row, i64 a_col, const void* b_start,
             i64 b_row, void* c_start, i64 c_row, bool accumulate) {
   using E = typename S::Element;
   const i64 panels = (m + MR - 1) / MR;
+  // short rows come and go faster than a processor asks for them by itself
+  const bool fetches = a_col == 1 && panels > 1 && k * static_cast<i64>(sizeof(E)) <= 64 &&
+                       n * static_cast<i64>(sizeof(typename S::Sum)) <= 64;
   i64 i = 0;
   for (i64 panel = 0; panel < panels; ++panel) {
     const int rows = static_cast<int>((m - i + panels - panel - 1) / (panels - panel));
+    if (fetches) {
+      for (i64 r = i + kPanelsAhead * MR; r < i + (kPanelsAhead + 1) * MR; ++r) {
+        __builtin_prefetch(static_cast<const E*>(a_start) + r * a_row);
+        __builtin_prefetch(static_cast<typename S::Sum*>(c_start) + r * c_row, 1);
+      }
+    }
     direct_rows<S, MR, MR, NV>(rows, n, k, static_cast<const E*>(a_start) + i * a_row, a_row, a_col,
-                               static_cast<const E*>(b_start), b_row,
+                               static_cast<const typename S::Stored*>(b_start), b_row,
                                static_cast<typename S::Sum*>(c_start) + i * c_row, c_row,
                                accumulate);
     i += rows;

@@ -13,6 +13,27 @@ struct F16 {
   u16 bits;
 };
 
+template <typename T>
+struct IsF16 {
+  static constexpr bool value = false;
+};
+template <>
+struct IsF16<F16> {
+  static constexpr bool value = true;
+};
+template <typename T>
+struct IsHalf {
+  static constexpr bool value = false;
+};
+template <>
+struct IsHalf<F16> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsHalf<Bf16> {
+  static constexpr bool value = true;
+};
+
 template <int Bytes>
 struct SignedOf {
   using type = int;
@@ -34,6 +55,36 @@ inline T widened(T x) {
 }
 inline float widened(Bf16 x) { return as_float(static_cast<u32>(x.bits) << 16); }
 inline float widened(F16 x) { return float_of_half(x.bits); }
+
+// The first `count` of a vector's numbers, as numbers of adjacent Out; all where count is L.
+template <typename In, typename Out>
+inline __attribute__((always_inline)) typename Vector<Out>::type load_widened(const In* p,
+                                                                              int count) {
+  constexpr int L = Vector<Out>::lanes;
+  if constexpr (sizeof(In) == sizeof(Out)) {
+    return count == L ? load(reinterpret_cast<const Out*>(p))
+                      : load_part(reinterpret_cast<const Out*>(p), count);
+  } else {
+#ifdef FUNCTRANS_AVX512
+    const __mmask16 taken = static_cast<__mmask16>(count == L ? 0xffffu : (1u << count) - 1);
+    const __m256i bits = _mm256_maskz_loadu_epi16(taken, p);
+    if constexpr (IsF16<In>::value) {
+      return (typename Vector<Out>::type)_mm512_maskz_cvtph_ps(0xffff, bits);
+    } else {
+      const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, bits);
+      return (typename Vector<Out>::type)((typename Vector<int>::type)wide << 16);
+    }
+#else
+    typename Vector<Out>::type v = {};
+    if (count == L) {
+      for (int i = 0; i < L; ++i) v[i] = widened(p[i]);
+    } else {
+      for (int i = 0; i < count; ++i) v[i] = widened(p[i]);
+    }
+    return v;
+#endif
+  }
+}
 
 template <int... I>
 struct Indices {};
@@ -134,6 +185,16 @@ void pack_across_k(const T* source, i64 step, i64 rows, i64 k, int width, T* pac
 }
 
 template <typename In, typename Out>
+inline void widen_row(const In* source, i64 count, Out* to) {
+  i64 i = 0;
+  if constexpr (sizeof(In) == 2 && sizeof(Out) == 4 && IsHalf<In>::value) {
+    constexpr int L = Vector<Out>::lanes;
+    for (; i + L <= count; i += L) store(to + i, load_widened<In, Out>(source + i, L));
+  }
+  for (; i < count; ++i) to[i] = static_cast<Out>(widened(source[i]));
+}
+
+template <typename In, typename Out>
 void pack_panel(const In* source, i64 row, i64 step, i64 rows, i64 k, int width, Out* packed) {
   if constexpr (sizeof(In) == sizeof(Out)) {
     if (step == 1) {
@@ -149,18 +210,14 @@ void pack_panel(const In* source, i64 row, i64 step, i64 rows, i64 k, int width,
     for (i64 p = 0; p < k; p += piece) {
       const i64 count = k - p < piece ? k - p : piece;
       for (i64 r = 0; r < rows; ++r) {
-        for (i64 q = 0; q < count; ++q) {
-          wide[r * piece + q] = static_cast<Out>(widened(source[r * row + p + q]));
-        }
+        widen_row(source + r * row + p, count, wide + r * piece);
       }
       pack_along_k(wide, piece, rows, count, width, packed + p * width);
     }
     return;
   } else if (row == 1) {
     for (i64 p = 0; p < k; ++p) {
-      for (i64 r = 0; r < rows; ++r) {
-        packed[p * width + r] = static_cast<Out>(widened(source[p * step + r]));
-      }
+      widen_row(source + p * step, rows, packed + p * width);
       for (i64 r = rows; r < width; ++r) packed[p * width + r] = 0;
     }
     return;

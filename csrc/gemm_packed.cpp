@@ -5,9 +5,19 @@
 namespace functrans {
 namespace {
 
+// Few rows read b once: a panel of it that stays in the first cache is packed, multiplied and
+// forgotten.
+constexpr i64 kFewDepthBytes = 512, kFewColumns = 512;
+
 // The sizes for the caches of this processor. A panel of a takes 9/16 of the first one at most.
-Blocking fitted(const Kernels& kernels) {
+Blocking fitted(const Kernels& kernels, bool few) {
   Blocking sizes = kernels.blocks;
+  if (few) {
+    sizes.depth_bytes = kFewDepthBytes;
+    sizes.tile_bytes = kFewColumns * kernels.sum_size;
+    sizes.least_panels = 1;
+    return sizes;
+  }
   if (sizes.second_cache == 0) return sizes;
   const CacheSizes& caches = cache_sizes();
   if (!sizes.in_first) {
@@ -24,7 +34,9 @@ Blocking fitted(const Kernels& kernels) {
 class Packed {
  public:
   Packed(const Product& product, bool serial)
-      : p_(product), kernels_(product.kernels), sizes_(fitted(kernels_)), serial_(serial) {
+      : p_(product), kernels_(product.kernels),
+        few_(product.g.m <= kFewRows && kernels_.rows_block == nullptr),
+        sizes_(fitted(kernels_, few_)), serial_(serial) {
     const i64 step = kernels_.k_step, k = p_.g.k;
     blocks_ = std::max<i64>(1, divide_up(k, sizes_.depth_bytes / kernels_.element_size * step));
     depth_ = round_up(divide_up(k, blocks_), 4 * step);
@@ -39,8 +51,8 @@ class Packed {
     if (!serial_) shrink_tiles(own);
     in_place_ = kernels_.rows_block != nullptr && has_whole_rows();
     // What only one tile reads is packed by the task of that tile, and stays in its cache.
-    own_a_ = !in_place_ && (own || p_.g.n <= tile_columns_);
-    own_b_ = own || (!own_a_ && p_.g.m <= tile_rows_);
+    own_a_ = !in_place_ && !few_ && (own || p_.g.n <= tile_columns_);
+    own_b_ = !p_.turned && (own || (!own_a_ && p_.g.m <= tile_rows_));
     rows_ = own_a_ || in_place_ ? p_.g.m : rows_at_once(p_.g.m, column, tile_rows_);
     columns_ = own_b_ ? p_.g.n : rows_at_once(p_.g.n, column, tile_columns_);
   }
@@ -83,6 +95,7 @@ class Packed {
   // Smaller tasks where there would be too few to share. No sum depends on the tile that it is in.
   void shrink_tiles(bool own) {
     const i64 threads = thread_count(), least = sizes_.least_panels;
+    const bool one_row = p_.g.m <= tile_rows_;  // then columns are packed once in any case
     const i64 most = own ? sizes_.own_tasks * threads : 2 * threads;
     const i64 wanted = threads == 1 ? 1 : std::min(most, p_.work() / kPieceWork);
     while (divide_up(p_.g.m, tile_rows_) * divide_up(p_.g.n, tile_columns_) < wanted) {
@@ -90,6 +103,9 @@ class Packed {
       const bool columns_left = tile_columns_ > least * kernels_.nr;
       if (columns_left && !(own && rows_left &&
                             tile_rows_ > sizes_.own_aspect * tile_columns_)) {
+        tile_columns_ = round_up(tile_columns_ / 2, kernels_.nr);
+      } else if (one_row && tile_columns_ > kernels_.nr &&
+                 divide_up(p_.g.n, tile_columns_) < threads) {
         tile_columns_ = round_up(tile_columns_ / 2, kernels_.nr);
       } else if (rows_left) {
         tile_rows_ = round_up(tile_rows_ / 2, kernels_.mr);
@@ -135,21 +151,32 @@ class Packed {
       const Buffer sums(buffered ? tile_rows_ * (tile_columns_ + kApart) * kernels_.sum_size : 0);
       const Buffer own_a((own_a_ ? tile_rows_ : 0) * depth);
       const Buffer own_b((own_b_ ? tile_columns_ : 0) * depth);
-      i64 packed_j = -1;  // which columns own_b holds, where they are packed in one piece
+      // which columns own_b holds, and rows own_a, where they are packed in one piece
+      i64 packed_i = -1, packed_j = -1;
       if (sums.get() == nullptr || own_a.get() == nullptr || own_b.get() == nullptr) {
         failed_ = true;
         return;
       }
-      const auto columns_of = [&](i64 tile) { return j0 + tile / row_tiles * tile_columns_; };
+      // rows that lie across k are transposed while they are packed: those are kept, not columns
+      const bool along_rows = own_a_ && own_b_ && p_.g.a_col != 1;
+      const auto rows_of = [&](i64 tile) {
+        return i0 + (along_rows ? tile / column_tiles : tile % row_tiles) * tile_rows_;
+      };
+      const auto columns_of = [&](i64 tile) {
+        return j0 + (along_rows ? tile % column_tiles : tile / row_tiles) * tile_columns_;
+      };
       for (i64 tile = begin; tile < end; ++tile) {
-        const i64 i = i0 + tile % row_tiles * tile_rows_, j = columns_of(tile);
+        const i64 i = rows_of(tile), j = columns_of(tile);
         const i64 rows = std::min(i1 - i, tile_rows_), columns = std::min(j1 - j, tile_columns_);
         char* c = buffered ? sums.get() : p_.c + (i * p_.g.c_row + j) * p_.out_size();
         const i64 c_row = buffered ? round_up(columns, kernels_.nr) + kApart : p_.g.c_row;
         for (i64 block = 0; block < blocks_; ++block) {
-          if (own_a_) pack_a(i, i + rows, block, own_a.get());
+          if (own_a_ && i != packed_i) pack_a(i, i + rows, block, own_a.get());
           if (own_b_ && j != packed_j) pack_b(j, j + columns, block, own_b.get());
-          if (blocks_ == 1) packed_j = j;
+          if (blocks_ == 1) {
+            packed_i = i;
+            packed_j = j;
+          }
           const char* a = in_place_ ? a_in_place(i, block)
                           : own_a_  ? own_a.get()
                                     : a_at(i0, i1, i, block);
@@ -240,6 +267,7 @@ class Packed {
 
   const Product& p_;
   const Kernels& kernels_;
+  const bool few_;
   const Blocking sizes_;
   const bool serial_;
   i64 blocks_, depth_, elements_, tile_rows_, tile_columns_, rows_, columns_;
@@ -252,5 +280,22 @@ class Packed {
 }  // namespace
 
 bool run_packed(const Product& p, bool serial) { return Packed(p, serial).run(); }
+
+// Columns along k are rows that tiles take where they are. The few rows, which are packed instead,
+// are little.
+bool suits_tiles_turned(const Product& p) {
+  const ft_gemm& g = p.g;
+  return p.kernels.rows_block != nullptr && g.a_fill == nullptr && g.b_fill == nullptr &&
+         g.m <= kFewRows && g.n > g.m && g.b_row == 1 && g.b_col > 0 &&
+         g.k % p.kernels.k_step == 0;
+}
+
+bool run_tiles_turned(const Product& p, bool serial) {
+  ft_gemm g = p.g;
+  turn(g);
+  Product turned{g, p.kernels, p.pack, p.dots, p.widening, p.batch, p.k0, p.b, p.a, p.c};
+  turned.turned = true;
+  return run_packed(turned, serial);
+}
 
 }  // namespace functrans

@@ -15,6 +15,7 @@ constexpr char kIsaName[] = "portable";
 
 #include "gemm_micro.h"
 #include "gemm_pack.h"
+#include "gemm_few.h"
 #include "gemm_table.h"
 
 }  // namespace

@@ -2,9 +2,9 @@
 // operands where they are (gemm_small.cpp).
 #pragma once
 
-#include "allocator.h"
 #include "gemm_isa.h"
 #include "interrupts.h"
+#include "scratch.h"
 #include "threads.h"
 
 #include <algorithm>
@@ -24,6 +24,8 @@ constexpr i64 kSerial = 1 << 18;
 constexpr i64 kPieceWork = 1 << 17;
 // ... in a nanosecond, until a product was measured.
 constexpr i64 kRate = 40;
+constexpr i64 kTurnedBytes = 16384;  // of sums whose columns are made rows
+constexpr i64 kFewRows = 32;  // up to which b is read, or packed, once
 constexpr i64 kSmall = 64;        // extents up to which operands are packed on the stack
 constexpr i64 kInPlaceBytes = 256 << 10;  // of b that is read in place for many rows
 
@@ -50,34 +52,25 @@ void each(i64 n, i64 grain, bool serial, i64 work, const Body& body) {
   }
 }
 
-class Buffer {
- public:
-  explicit Buffer(i64 bytes)
-      : data_(static_cast<char*>(allocate(static_cast<std::size_t>(std::max<i64>(1, bytes))))) {}
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(Buffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    return *this;
-  }
-  ~Buffer() {
-    if (data_ != nullptr) deallocate(data_);
-  }
-  char* get() const { return data_; }
+using Buffer = Scratch;
 
- private:
-  char* data_;
-};
+// Sums of any type that are moved.
+typedef std::uint32_t Bits32 __attribute__((may_alias));
+typedef std::uint64_t Bits64 __attribute__((may_alias));
 
 // The product of one batch index.
 struct Product {
   const ft_gemm& g;
   const Kernels& kernels;
   Pack pack;
+  Dots dots;
+  InPlace widening;
   i64 batch;
   i64 k0;  // where the sum begins for fills, when it is a piece of a longer one
   const char* a;
   const char* b;
   char* c;
+  bool turned = false;  // rows and columns were exchanged, but for the epilogue
 
   i64 work() const { return g.m * g.n * std::max<i64>(g.k, 1); }
   i64 in_size() const { return kSizes[g.in_type]; }
@@ -88,11 +81,45 @@ struct Product {
            g.alpha != 1 || (g.out_type <= kF16) != (g.in_type <= kF16);
   }
   void finish(i64 i0, i64 i1, i64 j0, i64 j1, const void* sums, i64 sums_row) const {
+    const bool by_columns = g.epilogue == nullptr && g.c_row == 1 && g.c_col != 1 && i1 - i0 > 1;
+    if (turned || by_columns) {
+      if (kernels.sum_size == 4) {
+        finish_columns(i0, i1, j0, j1, static_cast<const Bits32*>(sums), sums_row);
+      } else {
+        finish_columns(i0, i1, j0, j1, static_cast<const Bits64*>(sums), sums_row);
+      }
+    } else {
+      finish_rows(i0, i1, j0, j1, sums, sums_row, g.c_row, g.c_col);
+    }
+  }
+
+ private:
+  void finish_rows(i64 i0, i64 i1, i64 j0, i64 j1, const void* sums, i64 sums_row, i64 c_row,
+                   i64 c_col) const {
     if (g.epilogue != nullptr) {
       g.epilogue(g.epilogue_arg, batch, i0, i1, j0, j1, sums, sums_row);
     } else {
       kernels.finish[g.out_type](i1 - i0, j1 - j0, sums, sums_row, g.alpha, g.accumulate != 0,
-                                 c + (i0 * g.c_row + j0 * g.c_col) * out_size(), g.c_row, g.c_col);
+                                 c + (i0 * c_row + j0 * c_col) * out_size(), c_row, c_col);
+    }
+  }
+
+  // Some columns at a time are made rows, which are written one after another: of 1024^3 with c
+  // across, a scattered number took 2.5 ns.
+  template <typename T>
+  void finish_columns(i64 i0, i64 i1, i64 j0, i64 j1, const T* sums, i64 sums_row) const {
+    constexpr i64 height = 128, width = kTurnedBytes / height / sizeof(T);
+    alignas(64) T columns[width * height];
+    for (i64 i = i0; i < i1; i += height) {
+      const i64 rows = std::min(height, i1 - i);
+      for (i64 j = j0; j < j1; j += width) {
+        const i64 taken = std::min(width, j1 - j);
+        const T* from = sums + (i - i0) * sums_row + (j - j0);
+        for (i64 q = 0; q < taken; ++q) {
+          for (i64 r = 0; r < rows; ++r) columns[q * rows + r] = from[r * sums_row + q];
+        }
+        finish_rows(j, j + taken, i, i + rows, columns, rows, g.c_col, g.c_row);
+      }
     }
   }
 };
@@ -101,6 +128,8 @@ struct Product {
 // that larger ones are made of, if there are any; sums are of the same type.
 const Kernels& gemm_kernels(int in_type);
 Pack gemm_pack(int in_type);
+Dots gemm_dots(int in_type);
+InPlace gemm_widening(int in_type);
 const GroupKernels* gemm_group_kernels(int in_type);
 // The same product with rows and columns exchanged, fills included; not for other epilogues than
 // ones that know.
@@ -111,12 +140,18 @@ bool run_packed(const Product& p, bool serial);
 bool run_in_place(const Product& p, bool serial);
 bool run_small(const Product& p);   // extents of at most kSmall, any strides and types
 bool run_vector(const Product& p, bool serial);
+bool run_dots(const Product& p, bool serial);  // few rows, columns along k
+bool run_widening(const Product& p, bool serial);  // few rows, b of narrower numbers in rows
+bool run_tiles_turned(const Product& p, bool serial);  // the same, in tile registers
 bool run_turned(const Product& p, bool serial);  // in place but for b, whose rows are made first
 
-// Whether run_in_place, run_vector, run_turned can take it, and is the faster choice.
+// Whether run_in_place, run_vector, run_dots, run_turned can take it, and is the faster choice.
 bool suits_in_place(const Product& p);
 i64 tasks_in_place(const Product& p);  // how many run_in_place has to share
 bool suits_vector(const Product& p);
+bool suits_dots(const Product& p);
+bool suits_widening(const Product& p);
+bool suits_tiles_turned(const Product& p);
 bool suits_turned(const Product& p);
 
 }  // namespace functrans

@@ -2,10 +2,14 @@
 // products with a vector.
 #include "gemm_product.h"
 
+#include <cstring>
+
 namespace functrans {
 namespace {
 
 constexpr i64 kStackBytes = 16384;
+constexpr i64 kShortSum = 16;  // of which packing takes as long as multiplying
+constexpr i64 kDotTask = 16;  // columns at a time
 
 // Rows i0:i1 and columns j0:j1, whole k; b is read where it is.
 bool multiply_in_place(const Product& p, const char* a, i64 a_row, i64 a_col, const char* b,
@@ -85,6 +89,7 @@ bool run_small(const Product& p) {
 bool suits_in_place(const Product& p) {
   const ft_gemm& g = p.g;
   if (!same_type(p) || (g.b_col != 1 && g.n > 1)) return false;
+  if (g.k <= kShortSum && g.n * g.k * p.in_size() <= kStackBytes * 2) return true;
   return g.m <= 2 * p.kernels.mr ||
          (g.n <= 2 * p.kernels.nr && g.n * g.k * p.in_size() <= kInPlaceBytes);
 }
@@ -105,7 +110,8 @@ bool run_turned(const Product& p, bool serial) {
   g.b = rows;
   g.b_row = g.n;
   g.b_col = 1;
-  return run_in_place({g, p.kernels, p.pack, p.batch, p.k0, p.a, rows, p.c}, serial);
+  return run_in_place({g, p.kernels, p.pack, p.dots, p.widening, p.batch, p.k0, p.a, rows, p.c},
+                      serial);
 }
 
 i64 tasks_in_place(const Product& p) {
@@ -130,6 +136,87 @@ bool run_in_place(const Product& p, bool serial) {
   return !failed;
 }
 
+// b is read once; packing it would write it as well, and read what was written.
+bool suits_widening(const Product& p) {
+  const ft_gemm& g = p.g;
+  return p.widening != nullptr && g.a_fill == nullptr && g.b_fill == nullptr && g.b_col == 1 &&
+         g.m <= kFewRows && g.n >= p.kernels.nr;
+}
+
+bool run_widening(const Product& p, bool serial) {
+  const ft_gemm& g = p.g;
+  const i64 size = p.kernels.element_size, in = p.in_size();
+  const Buffer rows(g.m * g.k * size);
+  if (rows.get() == nullptr) return false;
+  p.pack(p.a, g.a_row, g.a_col, g.m, g.k, static_cast<int>(g.m), false, rows.get());
+  // 64 rows of b, of as many columns as sums stay in the first cache for, or as threads share
+  const i64 depth = 64, shared = divide_up(g.n, serial ? 1 : 2 * thread_count());
+  const i64 width = std::min<i64>(g.m <= 8 ? 1024 : 512, round_up(shared, 2 * p.kernels.nr));
+  std::atomic<bool> failed{false};
+  each(divide_up(g.n, width), 1, serial, p.work(), [&](i64 begin, i64 end) {
+    const Buffer sums(g.m * width * size);
+    if (sums.get() == nullptr) {
+      failed = true;
+      return;
+    }
+    for (i64 j = begin * width; j < std::min(g.n, end * width); j += width) {
+      const i64 columns = std::min(g.n - j, width);
+      i64 k0 = 0;
+      do {
+        const i64 taken = std::min(depth, g.k - k0);
+        p.widening(g.m, columns, taken, rows.get() + k0 * g.m * size, 1, g.m,
+                   p.b + (k0 * g.b_row + j) * in, g.b_row, sums.get(), columns, k0 > 0);
+        k0 += taken;
+      } while (k0 < g.k);
+      p.finish(0, g.m, j, j + columns, sums.get(), columns);
+    }
+  });
+  return !failed;
+}
+
+// Columns are read once; packing would transpose them. Of less than 256 bytes along k the end of a
+// sum, across a vector, takes longer than what is before it.
+bool suits_dots(const Product& p) {
+  const ft_gemm& g = p.g;
+  return p.dots != nullptr && g.a_fill == nullptr && g.b_fill == nullptr && g.m <= kFewRows &&
+         g.b_row == 1 && g.n >= kDotTask && g.k * p.in_size() >= 256;
+}
+
+bool run_dots(const Product& p, bool serial) {
+  const ft_gemm& g = p.g;
+  const i64 in = p.in_size(), size = p.kernels.sum_size;
+  const Buffer rows(g.a_col == 1 ? 0 : g.m * g.k * in);
+  if (rows.get() == nullptr) return false;
+  const char* a = p.a;
+  i64 a_row = g.a_row;
+  if (g.a_col != 1) {
+    for (i64 i = 0; i < g.m; ++i) {
+      const char* from = p.a + i * g.a_row * in;
+      char* to = rows.get() + i * g.k * in;
+      for (i64 q = 0; q < g.k; ++q) std::memcpy(to + q * in, from + q * g.a_col * in, in);
+    }
+    a = rows.get();
+    a_row = g.k;
+  }
+  std::atomic<bool> failed{false};
+  each(divide_up(g.n, kDotTask), 1, serial, p.work(), [&](i64 begin, i64 end) {
+    const bool buffered = p.buffered() || g.accumulate;
+    const Buffer sums(buffered ? g.m * kDotTask * size : 0);
+    if (sums.get() == nullptr) {
+      failed = true;
+      return;
+    }
+    for (i64 j = begin * kDotTask; j < std::min(g.n, end * kDotTask); j += kDotTask) {
+      const i64 columns = std::min(g.n - j, kDotTask);
+      char* c = buffered ? sums.get() : p.c + j * size;
+      p.dots(g.m, columns, g.k, a, a_row, p.b + j * g.b_col * in, g.b_col, c,
+             buffered ? columns : g.c_row);
+      if (buffered) p.finish(0, g.m, j, j + columns, sums.get(), columns);
+    }
+  });
+  return !failed;
+}
+
 bool suits_vector(const Product& p) {
   const ft_gemm& g = p.g;
   if (g.m != 1 || !same_type(p) || g.k < 2 || g.n * g.k <= kSmall * kSmall) return false;
@@ -149,7 +236,8 @@ bool run_vector(const Product& p, bool serial) {
   if (copied) p.pack(p.a, 0, g.a_col, 1, g.k, 1, false, x_copy.get());
   const char* x = copied ? x_copy.get() : p.a;
   // rows: y and four rows of b stay in the first level cache; dots: a few rows for each thread
-  const i64 width = rows ? std::min<i64>(kRowsTile / size, round_up(divide_up(g.n, 8), 64))
+  const i64 shared = divide_up(g.n, std::max(8, serial ? 1 : 2 * thread_count()));
+  const i64 width = rows ? std::min<i64>(kRowsTile / size, round_up(shared, 64))
                          : std::max<i64>(4, round_up(divide_up(16384, g.k), 4));
   each(divide_up(g.n, width), 1, serial, p.work(), [&](i64 begin, i64 end) {
     for (i64 j = begin * width; j < std::min(g.n, end * width); j += width) {

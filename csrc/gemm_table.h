@@ -1,4 +1,5 @@
-// The table of one instruction set, from the templates of gemm_micro.h and gemm_pack.h.
+// The table of one instruction set, from the templates of gemm_micro.h, gemm_pack.h and
+// gemm_few.h.
 
 template <typename T, int MR, int NV>
 constexpr Kernels floating_kernels() {
@@ -29,4 +30,8 @@ constexpr Isa kTable = {
     {pack<float, float>, pack<double, double>, pack<Bf16, float>, pack<F16, float>,
      pack<signed char, u32>, pack<short, u32>, pack<u32, u32>, pack<u64, u64>,
      pack<unsigned char, u32>, pack<u16, u32>, pack<u32, u32>, pack<u64, u64>},
+    {dots_of_few<WideDots<float, float>>, dots_of_few<WideDots<double, double>>,
+     dots_of_few<WideDots<Bf16, float>>, dots_of_few<WideDots<F16, float>>},
+    {nullptr, nullptr, direct<WideRows<Bf16, float>, kFloatRows, kFloatVectors>,
+     direct<WideRows<F16, float>, kFloatRows, kFloatVectors>},
 };

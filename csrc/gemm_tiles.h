@@ -273,7 +273,8 @@ constexpr GroupKernels tile_kernels() {
   GroupKernels made{{kPanel, kPanel, kTileRow / static_cast<int>(sizeof(Number)), kTileRow, 4,
                      tile_block<Tiles>, nullptr, nullptr, nullptr, {}, kTileBlocks,
                      tile_rows_block<Tiles>},
-                    pack_tiles<Number>};
+                    pack_tiles<Number>,
+                    1 << 16};
   if constexpr (sizeof(Number) == 2) {
     made.kernels.finish[kF32] = finish<float, float>;
     made.kernels.finish[kF64] = finish<float, double>;

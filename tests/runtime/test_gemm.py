@@ -101,6 +101,57 @@ def test_every_instruction_set(dtype: Any) -> None:
             check(gemm(a, b, np.empty((m, n), dtype)), a, b, 1.0, None)
 
 
+def gathering(out: NDArray) -> Any:
+    """An epilogue that keeps sums of float32."""
+    def epilogue(arg: Any, batch: int, i0: int, i1: int, j0: int, j1: int, tile: Any,
+                 tile_row: int) -> None:
+        count = (i1 - i0 - 1) * tile_row + j1 - j0
+        flat = np.ctypeslib.as_array((ctypes.c_float * count).from_address(tile))
+        for i in range(i1 - i0):
+            out[i0 + i, j0:j1] += flat[i * tile_row:i * tile_row + j1 - j0]
+    return Epilogue(epilogue)
+
+
+FEW = [(1, 70, 600), (2, 130, 333), (5, 66, 2100), (17, 300, 129), (32, 45, 4200)]
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int8, np.uint8])
+def test_few_rows(dtype: Any) -> None:
+    """Columns along k, rows of adjacent numbers, and both with gaps; NaN stays in its column."""
+    rng = np.random.default_rng(9)
+    wide = {1: np.int32, 2: np.float32}.get(np.dtype(dtype).itemsize, dtype)
+    for m, n, k in FEW:
+        a = laid_out(rng, sample(rng, dtype, m, k))
+        gaps = sample(rng, dtype, n, k + 3)[:, :k].T
+        for b in (sample(rng, dtype, k, n), sample(rng, dtype, n, k).T, gaps):
+            for c in (np.zeros((m, n), wide), np.zeros((n, m), wide).T):
+                check(gemm(a, b, c), a, b, 1.0, None)
+            before = sample(rng, wide, m, n)
+            check(gemm(a, b, before.copy(), accumulate=True, alpha=3.0), a, b, 3.0, before)
+            if wide is np.float32:
+                out = np.zeros((m, n), np.float32)
+                gemm(a, b, np.empty((m, n), dtype), epilogue=gathering(out))
+                check(out, a, b, 1.0, None)
+                poisoned = b.copy()
+                poisoned[k - 1, n // 2] = np.nan
+                found = np.isnan(gemm(a, poisoned, np.zeros((m, n), np.float32)))
+                assert np.all(found[:, n // 2]) and found.sum() == m
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_the_largest_integers(dtype: Any) -> None:
+    """Numbers that are flipped to the other kind on the way, at both ends, and sums that wrap."""
+    ends = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+    for m, n, k in ((3, 80, 300), (70, 90, 700), (150, 64, 65)):
+        for x in ends:
+            for y in ends:
+                a, b = np.full((m, k), x, dtype), np.full((k, n), y, dtype)
+                for z in (b, np.ascontiguousarray(b.T).T):
+                    check(gemm(a, z, np.empty((m, n), np.int32)), a, z, 1.0, None)
+                    check(gemm(a, z, np.empty((m, n), dtype)), a, z, 1.0, None)
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("shape", [(1, 3000, 700), (3000, 1, 700), (700, 500, 1), (1, 1, 5000),
                                    (4, 2000, 900), (600, 40, 900), (400, 300, 2000), (1, 7, 9000),

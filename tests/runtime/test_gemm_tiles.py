@@ -15,7 +15,7 @@ import pytest
 
 from functrans import _runtime
 from tests.runtime.library_calls import TYPES, Epilogue, Fill, gemm, gemm_call, library
-from tests.runtime.test_gemm import check, laid_out, sample
+from tests.runtime.test_gemm import check, gathering, laid_out, sample
 
 NDArray = np.ndarray[Any, Any]
 DTYPES = [ml_dtypes.bfloat16, np.int8, np.uint8]
@@ -106,6 +106,24 @@ def test_rows_that_are_read_where_they_are(dtype: Any) -> None:
         a[...] = sample(rng, dtype, m, k)
         for b in (sample(rng, dtype, k, n), sample(rng, dtype, n, k).T):
             check(gemm(a, b, np.empty((m, n), wide)), a, b, 1.0, None)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_columns_that_are_read_where_they_are(dtype: Any) -> None:
+    rng = np.random.default_rng(17)
+    wide = np.float32 if dtype is ml_dtypes.bfloat16 else np.int32
+    for m, n, k in ((1, 520, 192), (7, 333, 256), (16, 140, 1344), (32, 45, 640), (20, 300, 200)):
+        a = laid_out(rng, sample(rng, dtype, m, k))
+        b = sample(rng, dtype, n, k + 64)[:, 64:].T
+        for c in (np.zeros((m, n), wide), np.zeros((n, m), wide).T, np.zeros((m, n), dtype)):
+            check(gemm(a, b, c), a, b, 1.0, None)
+        before = sample(rng, wide, m, n)
+        check(gemm(a, b, before.copy(), accumulate=True, alpha=3.0), a, b, 3.0, before)
+        if wide is np.float32:
+            out = np.zeros((m, n), wide)
+            gemm(a, b, np.empty((m, n), dtype), epilogue=gathering(out))
+            check(out, a, b, 1.0, None)
 
 
 @pytest.mark.usefixtures("threads")
