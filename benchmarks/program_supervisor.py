@@ -28,6 +28,8 @@ WORKER = Path(__file__).parent / "program_worker.py"
 ROUND_SECONDS, ROUNDS, QUICK_ROUNDS, LEAST_ROUNDS = 0.02, 9, 3, 2
 PROGRAM_SECONDS = 8.0  # of all rounds of a program; slow ones make fewer
 START_LIMIT = 120.0
+MOST_BEHIND = 1.25
+"""Times the other library's error that a result may have, where both are far from float32."""
 
 
 class WorkerError(Exception):
@@ -167,6 +169,10 @@ def measure(title: str, size: str, device: str, workers: Mapping[str, Worker], l
         allowed = suite.tolerance(title, device)
         if not reason and not error <= allowed:
             reason = f"results differ by {error:.1e} in norm, where {allowed:.0e} is allowed"
+            exact = None if device == "cpu" else _exact(workers[name], title, size, limits)
+            if exact is not None:
+                error, reason, said = judged(results[SUBJECT], results[name], exact, allowed, name)
+                row.warnings.append(said)
         if reason:
             beside = f" (beside {name})" if len(others) > 1 else ""
             row.errors[SUBJECT] = f"wrong: {reason}{beside}"
@@ -187,6 +193,25 @@ def measure(title: str, size: str, device: str, workers: Mapping[str, Worker], l
             with contextlib.suppress(WorkerError):
                 workers[name].ask("drop", START_LIMIT)
     return row
+
+
+def judged(ours: list[np.ndarray], theirs: list[np.ndarray], exact: list[np.ndarray],
+           allowed: float, peer: str = PEER) -> tuple[float, str, str]:  # fmt: skip
+    """How far our results are from those without TensorFloat-32, why that is wrong, and both."""
+    error, beside = (compare(found, exact, peer)[0] for found in (ours, theirs))
+    said = f"{error:.1e} from products of float32, {peer} {beside:.1e}"
+    right = error <= max(allowed, MOST_BEHIND * beside)
+    return error, "" if right else f"results are {said}", said
+
+
+def _exact(worker: Worker, title: str, size: str, limits: Limits) -> list[np.ndarray] | None:
+    """The results of a program without TensorFloat-32, which both libraries have on GPUs."""
+    try:
+        answer = worker.ask("exact", limits.now(limits.first), program=title, size=size)
+    except WorkerError:
+        return None
+    with np.load(answer["results"]) as file:
+        return [file[key] for key in file.files]
 
 
 def rounds(row: ProgramRow, plans: dict[str, dict[str, Any]], workers: Mapping[str, Worker],

@@ -29,8 +29,8 @@ from harness import first_line, versions
 from program_folder import Folder, folder_at
 from program_rows import BY_HAND
 
-SUBMODULES = ("lax", "nn", "numpy", "random", "tree", "scipy.linalg", "scipy.sparse.linalg",
-              "scipy.special", "scipy.stats")  # fmt: skip
+SUBMODULES = ("image", "lax", "nn", "numpy", "random", "tree", "scipy.linalg",
+              "scipy.sparse.linalg", "scipy.special", "scipy.stats")  # fmt: skip
 PACKAGES = {"functrans": ("functrans", "triton", "numpy"), "jax": ("jax", "jaxlib", "numpy"),
             BY_HAND: ("numpy", "cupy-cuda12x", "cupy-cuda13x")}  # fmt: skip
 REST = 0.02  # slept before a round: the threads of the other library spin for some milliseconds
@@ -124,6 +124,14 @@ class Bench:
         assert self.run is not None
         path = self.folder / f"{self.name}-again.npz"
         np.savez(path, *self.arrays(self.run(*self.arguments)))
+        return {"results": str(path)}
+
+    def exact(self, program: str, size: str | dict[str, Any]) -> dict[str, Any]:
+        """Run the program with products of float32 in float32; its results are in a file."""
+        step, _ = self.suite.make(program, self.lib, size)
+        path = self.folder / f"{self.name}-exact.npz"
+        with self.lib.default_matmul_precision("highest"):
+            np.savez(path, *self.arrays(self.lib.jit(step)(*self.arguments)))
         return {"results": str(path)}
 
     def round(self, calls: int, estimate: float, rest: float = REST) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 import ordinary_programs
 import program_rows
 import program_supervisor
+import program_worker
 import programs
 import pytest
 
@@ -79,6 +80,23 @@ def test_results_are_compared_in_norm():
     assert "shape (2,) instead of (1,)" in compare([a], [a[:1]])[1]
     assert "of functrans is not finite" in compare([a * np.nan], [a])[1]
     assert "of jax is not finite" in compare([a], [a * np.inf])[1]
+
+
+def test_results_far_from_each_other_are_compared_with_exact_ones():
+    exact, off = np.array([3.0, 4.0]), np.array([0.0, 0.5])
+    error, reason, said = program_supervisor.judged([exact + off], [exact - off], [exact], 1e-2)
+    assert error == pytest.approx(0.1) and not reason and "jax 1.0e-01" in said
+    _, reason, _ = program_supervisor.judged([exact + 2 * off], [exact + off], [exact], 1e-2)
+    assert "2.0e-01" in reason
+    assert not program_supervisor.judged([exact + 2 * off], [exact], [exact], 0.3)[1]
+
+
+def test_a_program_without_tensor_float_32(tmp_path):
+    bench = program_worker.Bench("functrans", tmp_path, programs.FOLDER)
+    bench.take("message_passing", "tiny")
+    with np.load(bench.exact("message_passing", "tiny")["results"]) as file:
+        exact = [file[key] for key in file.files]
+    assert program_supervisor.compare(bench.arrays(bench.run(*bench.arguments)), exact)[0] < 1e-5
 
 
 def row(subject=1.0, peer=1.0, **errors):
