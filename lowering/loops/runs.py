@@ -11,9 +11,10 @@ import math
 from dataclasses import dataclass
 
 from functrans.core.dims import Size
+from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Remainder
 
-__all__ = ["visible_run"]
+__all__ = ["is_constant_run", "visible_run"]
 
 FOREVER = 0
 """The length of runs without end, as `math.gcd` takes it."""
@@ -45,12 +46,30 @@ def visible_run(index: Index, v: LoopVar, width: int) -> int:
     return math.gcd(runs.length, width) if runs.step == 1 else 1
 
 
+def is_constant_run(index: Index, v: LoopVar, width: int) -> bool:
+    """Whether `width` values of v, from a multiple of `width`, read one place."""
+    runs = _runs_of(index, v, width)
+    return runs.step == 0 and math.gcd(runs.length, width) == width
+
+
 def _runs_of(index: Index, v: LoopVar, width: int) -> _Runs:
     parts = [_times(c, _of_atom(atom, v, width)) for atom, c in index.terms.items()]
     length = math.gcd(*[part.length for part in parts])
     multiple = math.gcd(index.const if isinstance(index.const, int) else 1,
                         *[part.multiple for part in parts])
     return _Runs(sum(part.step for part in parts), length, multiple)
+
+
+def _of_computed(atom: Computed, v: LoopVar, width: int) -> _Runs:
+    """A number is the same where all that it is computed from is."""
+    length = FOREVER
+    for e in reachable_expressions([atom.value]):
+        if e.op in ("index", "load") and e.depends_on(v):
+            runs = _runs_of(e.aux if e.op == "index" else e.aux[1], v, width)
+            if runs.step != 0:
+                return UNKNOWN
+            length = math.gcd(length, runs.length)
+    return _Runs(0, length, 1)
 
 
 def _times(c: Size, runs: _Runs) -> _Runs:
@@ -63,7 +82,7 @@ def _of_atom(atom: Atom, v: LoopVar, width: int) -> _Runs:
     if isinstance(atom, LoopVar):
         return _Runs(1, width, width) if atom is v else _Runs(0, FOREVER, 1)
     if isinstance(atom, Computed):
-        return UNKNOWN if atom.value.depends_on(v) else _Runs(0, FOREVER, 1)
+        return _of_computed(atom, v, width)
     inner, divisor = _runs_of(atom.index, v, width), atom.divisor
     if inner.step == 0:
         return _Runs(0, inner.length, 1)

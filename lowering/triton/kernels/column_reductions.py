@@ -10,8 +10,8 @@ from functools import cached_property
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import reachable_expressions
-from functrans.lowering.loops.index import Index, LoopVar, flatten
-from functrans.lowering.loops.runs import visible_run
+from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder, flatten
+from functrans.lowering.loops.runs import is_constant_run, visible_run
 from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -246,6 +246,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         i = self.kernel.i
         places = [e.aux[1] for e in reachable_expressions(self.elements.values())
                   if e.op == "load" and i in e.variables]
+        places = [place for place in places if not is_constant_run(place, i, width)]
         hidden = sum(i not in place.terms and visible_run(place, i, width) < SEEN
                      for place in places)
         return 2 * hidden > len(places)
@@ -294,9 +295,45 @@ class ColumnReductionWriter(TritonKernelWriter):
             o_start, self.per_part, walk.block_o, i_start, self.row, walk.block_i,
             (f"(part + 1) * {per_part}", self.n(self.row, "row")),
             self._is_by_lanes(walk.block_i)))
+        if not self.any_size:
+            self._name_what_tiles_share(w, o_start, walk.block_o, i_start, walk.block_i)
         if not self.in_block:
             self.load_early(w)
         return w
+
+    def _name_what_tiles_share(self, w: TileWriter, o_start: str, block_o: int, i_start: str,
+                               block_i: int) -> None:
+        """Write quotients that are one number of a tile as scalars, and the remainders beside them.
+
+        Tiles begin at multiples of their sides. Group norms read a number for each image and group
+        of features: as elements the loads of four took 89 us over 64 x 64 x 64 x 16 of float32.
+        """
+        for v, start, block in ((self.kernel.o, o_start, block_o),
+                                (self.kernel.i, i_start, block_i)):
+            if w.masks[v.name] is not None:
+                continue
+            for divisor in sorted(self._divisors(v)):
+                if divisor % block == 0:
+                    quotient, rest = self.fresh(), self.fresh()
+                    self.emit(f"{quotient} = ({start}) // {divisor}")
+                    self.emit(f"{rest} = ({start}) % {divisor} + ({v.name} - ({start}))")
+                    w.atoms |= {Quotient(Index.of(v), divisor): quotient,
+                                Remainder(Index.of(v), divisor): rest}
+
+    def _divisors(self, v: LoopVar) -> set[int]:
+        """By what a number of rows or columns is divided in the places that are read."""
+        found: set[int] = set()
+        waiting = [e.aux[1] for e in reachable_expressions(self.elements.values())
+                   if e.op == "load"]
+        waiting += [e.aux for e in reachable_expressions(self.elements.values())
+                    if e.op == "index"]
+        while waiting:
+            for atom in waiting.pop().terms:
+                if isinstance(atom, (Quotient, Remainder)):
+                    if atom.index == Index.of(v) and isinstance(atom.divisor, int):
+                        found.add(atom.divisor)
+                    waiting.append(atom.index)
+        return found
 
     def walk_members(self, w: TileWriter, accumulators: dict[Tensor, list[str]]) -> None:
         """Write what is computed at each tile, and the end of the loop."""
