@@ -363,7 +363,7 @@ class Conv(Call):
     name = "conv"
 
     def __init__(self, x: Tensor, w: Tensor, offsets: tuple[Size, Size],
-                 fields: Mapping[str, Size | Sequence[Size]], result: Stored,
+                 fields: Mapping[str, Size | Sequence[Size]], result: Tensor,
                  source: Source | None, precision: Precision | None = None) -> None:
         super().__init__((x, w), (result,), source)
         self.precision = precision

@@ -20,7 +20,7 @@ from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.memory.liveness import Update
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, accesses, stages_of
 
@@ -182,9 +182,9 @@ def _is_read_there(schedule: Schedule, update: Update | None, x: Tensor, t: Tens
         if not writers or any(x in k.loads(k.builder(schedule.is_stored)) for k in others):
             return False
         (step,) = writers
-    if last != first or (isinstance(step, FusedGemm) and x in step.factors):
+    if last != first or (isinstance(step, WithEpilogue) and x in step.multiplied):
         return False
-    kernel = step.kernel if isinstance(step, FusedGemm) else step
+    kernel = step.kernel if isinstance(step, WithEpilogue) else step
     if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
         return False
     s = kernel.builder(schedule.is_stored)

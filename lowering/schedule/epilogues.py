@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import (
@@ -14,13 +15,23 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
 )
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
-from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor, tensor_text
+from functrans.lowering.loops.tensor import (
+    AnyFlag,
+    Call,
+    Conv,
+    Gemm,
+    Map,
+    Stored,
+    Tensor,
+    tensor_text,
+)
 from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
 from functrans.lowering.schedule.step_list import StepList
 from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
-__all__ = ["FusedGemm", "absorb_product_transposes", "fuse_epilogues"]
+__all__ = ["FusedConv", "FusedGemm", "WithEpilogue", "absorb_product_transposes",
+           "fuse_epilogues", "matrix_of"]
 
 
 # --- Products write their results in the layout of the transposes that follow
@@ -104,19 +115,66 @@ def _written(gemm: Gemm, f: Mapping[str, Size], moved: Tensor,
 
 # --- epilogues
 
-class FusedGemm(Gemm):
-    """A product whose elements are not stored but go through `kernel`, or are stored besides."""
+class WithEpilogue(Call):
+    """A call whose elements are not stored but go through `kernel`, or are stored besides.
+
+    `product` is what the call alone computes, of the `multiplied` operands.
+    """
+
+    product: Tensor
+    kernel: Kernel
+    multiplied: tuple[Tensor, ...]
+
+    def _computes(self, call: Call, kernel: Kernel, results: list[Tensor],
+                  reads: Collection[Tensor]) -> None:
+        (self.product,), self.kernel, self.multiplied = call.results, kernel, call.operands
+        self.operands = (*call.operands, *reads)
+        self.results = tuple(results)
+
+
+class FusedGemm(WithEpilogue, Gemm):
+    """A product of matrices with what is computed of its elements."""
 
     name = "gemm with epilogue"
 
     def __init__(self, gemm: Gemm, kernel: Kernel, results: list[Tensor],
                  reads: Collection[Tensor]) -> None:
-        self.product = gemm.results[0]
-        super().__init__(gemm.a, gemm.b, gemm.a_offset, gemm.b_offset, gemm.fields,
-                         self.product, gemm.source, gemm.precision, gemm.terms, gemm.after)
-        self.operands = (*gemm.factors, *reads)
-        self.results = tuple(results)
-        self.kernel = kernel
+        Gemm.__init__(self, gemm.a, gemm.b, gemm.a_offset, gemm.b_offset, gemm.fields,
+                      gemm.results[0], gemm.source, gemm.precision, gemm.terms, gemm.after)
+        self._computes(gemm, kernel, results, reads)
+
+
+class FusedConv(WithEpilogue, Conv):
+    """A convolution with what is computed of its elements."""
+
+    name = "convolution with epilogue"
+
+    def __init__(self, conv: Conv, kernel: Kernel, results: list[Tensor],
+                 reads: Collection[Tensor]) -> None:
+        x, w = conv.operands
+        Conv.__init__(self, x, w, conv.offsets, conv.fields, conv.results[0], conv.source,
+                      conv.precision)
+        self._computes(conv, kernel, results, reads)
+
+
+def matrix_of(call: Gemm | Conv) -> tuple[Size, Size] | None:
+    """Rows and columns of the matrix that a call computes, if its elements are in their order.
+
+    A convolution has places of its images as rows, and features as columns.
+    """
+    f: Mapping[str, Any] = call.fields
+    if isinstance(call, Gemm):
+        return f["batch0"] * f["batch1"] * f["m"], f["n"]
+    features, step = f["out_features"] * f["groups"], f["out_features"] * f["groups"]
+    if f["out_feature"] != 1 or (f["groups"] != 1 and f["out_group"] != f["out_features"]):
+        return None
+    rows: Size = 1
+    for n, stride in zip((f["batch"], *f["out_size"])[::-1],
+                         (f["out_batch"], *f["out_space"])[::-1], strict=True):
+        if n != 1 and stride != step:
+            return None
+        rows, step = rows * n, step * n
+    return rows, features
 
 
 class _EpilogueRefused(Exception):
@@ -124,13 +182,16 @@ class _EpilogueRefused(Exception):
 
 
 def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                   slower: Callable[[FusedGemm, Callable[[Tensor], bool]], str | None],
-                   unfused: UnfusedValues = ALL_FUSED) -> Schedule:
+                   slower: Callable[[FusedGemm | FusedConv, Callable[[Tensor], bool]], str | None],
+                   unfused: UnfusedValues = ALL_FUSED, of_convolutions: bool = False) -> Schedule:
     """The schedule with kernels moved into the products that they read.
 
-    `slower` says why a product is faster without its epilogue, if it is.
+    `slower` says why a product is faster without its epilogue, if it is. Only some targets have
+    epilogues `of_convolutions`.
     """
-    products = [s for s in schedule.steps if type(s) is Gemm]
+    products: list[Gemm | Conv] = [
+        s for s in schedule.steps if type(s) is Gemm
+        or (of_convolutions and type(s) is Conv and matrix_of(s) is not None)]
     if not products:
         return schedule
     stored, notes, returned = set(schedule.stored), list(schedule.notes), set(outputs)
@@ -139,8 +200,8 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         return isinstance(t, Stored) or t in stored
 
     steps = StepList(schedule.steps, reads, is_stored)
-    for gemm in reversed(products):
-        product = gemm.results[0]
+    for call in reversed(products):
+        product = call.results[0]
         readers = steps.readers(product)
         if not readers:
             continue
@@ -150,7 +211,7 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         try:
             if apart := unfused.why([product, *[m.tensor for m in kernel.members]]):
                 raise _EpilogueRefused(apart)
-            fused, rest = _fused(gemm, kernel, stored,
+            fused, rest = _fused(call, kernel, stored,
                                  len(readers) > 1 or product in returned)
             if why := slower(fused, is_stored):
                 raise _EpilogueRefused(why)
@@ -161,16 +222,16 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         # other kernels read nothing that is stored only now: what they know of stays true
         stored.update(r for r in fused.results if not isinstance(r, Stored))
         steps.replace(kernel, [fused, *rest])
-        steps.replace(gemm)
+        steps.replace(call)
     return replace(schedule, steps=steps.steps(), stored=stored, notes=notes)
 
 
-def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
-           kept: bool) -> tuple[FusedGemm, list[Kernel]]:
+def _fused(call: Gemm | Conv, kernel: Kernel, stored: set[Tensor],
+           kept: bool) -> tuple[FusedGemm | FusedConv, list[Kernel]]:
     """The product with what it can compute of a kernel, and the kernel that is left."""
-    product = gemm.results[0]
-    f = gemm.fields
-    batch, m, n = f["batch0"] * f["batch1"], f["m"], f["n"]
+    product = call.results[0]
+    matrix = matrix_of(call)
+    assert matrix is not None
     if any(m.role == "scatter" for m in kernel.members):
         raise _EpilogueRefused("its elements go to computed places")
     s = kernel.shared(lambda t: isinstance(t, Stored) or t in stored)
@@ -191,10 +252,12 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     results: list[Tensor] = [m.tensor for m in taken if m.tensor in stored | wanted]
     if not kept and all(isinstance(t, AnyFlag) for t in results):
         raise _EpilogueRefused("it stores nothing but whether something holds")
-    inner = Kernel(Domain(batch * m, n), taken)
+    inner = Kernel(Domain(*matrix), taken)
     reads = _checked(inner, product, inner.shared(lambda t: isinstance(t, Stored) or t in stored))
     outer = [Kernel(kernel.domain, rest)] if rest else []
-    return FusedGemm(gemm, inner, [*results, *[product] * kept], reads), outer
+    results += [product] * kept
+    return (FusedGemm(call, inner, results, reads) if isinstance(call, Gemm)
+            else FusedConv(call, inner, results, reads)), outer
 
 
 def _elementwise(product: Tensor, elements: dict[Member, Expr]) -> list[Member]:

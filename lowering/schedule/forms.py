@@ -29,7 +29,7 @@ from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.loops.tensor import Call, Conv, Gemm, Map, Tensor
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain, tensors_of
-from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.tile_programs import TileProgram
@@ -166,11 +166,11 @@ class StepForms:
 
     def _next_in_graph(self, step: Step, schedule: Schedule, why: str) -> str | None:
         known, made = self.unfused, tensors_of(step)
-        if isinstance(step, FusedGemm) and step.product not in known.products:
+        if isinstance(step, WithEpilogue) and step.product not in known.products:
             # the same values behind another product that they read would fail next
-            read = {*step.operands[len(step.factors):]}
-            others = [p for s in schedule.steps if isinstance(s, Gemm) and (
-                p := s.product if isinstance(s, FusedGemm) else s.results[0]) in read]
+            read = {*step.operands[len(step.multiplied):]}
+            others = [p for s in schedule.steps if isinstance(s, (Gemm, Conv)) and (
+                p := s.product if isinstance(s, WithEpilogue) else s.results[0]) in read]
             self.unfused = replace(known, products={
                 **known.products, **dict.fromkeys((step.product, *others), why)})
             return "its epilogue is a kernel of its own"

@@ -27,7 +27,7 @@ from functrans.lowering.loops.tensor import (
 from functrans.lowering.passes.attention.calls import Attend, AttendGradient
 from functrans.lowering.report import CodeValue, LoopLine
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 from functrans.lowering.schedule.show import moved_bytes, nbytes_of, tensor_text
@@ -217,24 +217,31 @@ def _product(call: Gemm, notes: LoopNotes, depth: int) -> list[LoopLine]:
         if not _is_one(size):
             found.append(notes.loop(depth, variable, size))
             depth += 1
-    product = call.product if isinstance(call, FusedGemm) else call.results[0]
     for term in (call, *call.terms):
         found.append(notes.loop(depth, "k", term.fields["k"], AS_REDUCTION))
         where = "" if _is_one(batch) else "b, "
         found += [LoopLine(depth + 1, "load", f"[{where}{axes}]", values=(notes.value(t),),
                            nbytes=nbytes_of(t)) for t, axes in ((term.a, "m, k"), (term.b, "k, n"))]
-        found.append(LoopLine(depth + 1, "reduce", "add", values=(notes.value(product),)))
-    if isinstance(call, FusedGemm):
-        nest = _KernelNest(call.kernel, notes, product)
-        inner = call.kernel.members
-        found += nest._new([nest.elements[m.tensor] for m in inner], (call.kernel.o, call.kernel.i),
-                           depth)
-        for m in inner:
-            found += nest._member(m, depth)
-        stored = [t for t in call.results if t is product]
-    else:
-        stored = list(call.results)
-    return [*found, *_moved("store", stored, notes, depth)]
+        found.append(LoopLine(depth + 1, "reduce", "add", values=(notes.value(_sums(call)),)))
+    return [*found, *_after_sums(call, notes, depth)]
+
+
+def _sums(call: Gemm | Conv) -> Tensor:
+    """What a call adds up."""
+    return call.product if isinstance(call, WithEpilogue) else call.results[0]
+
+
+def _after_sums(call: Gemm | Conv, notes: LoopNotes, depth: int) -> list[LoopLine]:
+    """What is computed of each sum, and what is stored."""
+    if not isinstance(call, WithEpilogue):
+        return _moved("store", call.results, notes, depth)
+    nest = _KernelNest(call.kernel, notes, call.product)
+    inner = call.kernel.members
+    found = [*nest._new([nest.elements[m.tensor] for m in inner], (call.kernel.o, call.kernel.i),
+                        depth)]
+    for m in inner:
+        found += nest._member(m, depth)
+    return [*found, *_moved("store", [t for t in call.results if t is call.product], notes, depth)]
 
 
 def _convolution(call: Conv, notes: LoopNotes, depth: int) -> list[LoopLine]:
@@ -246,14 +253,15 @@ def _convolution(call: Conv, notes: LoopNotes, depth: int) -> list[LoopLine]:
         if not _is_one(size):
             found.append(notes.loop(depth, variable, size))
             depth += 1
+    outside = depth
     for variable, size in (*[(f"tap{k}", n) for k, n in enumerate(f["window"])],
                            ("c", f["in_features"])):
         if not _is_one(size):
             found.append(notes.loop(depth, variable, size, AS_REDUCTION))
             depth += 1
-    return [*found, *_moved("load", call.operands, notes, depth),
-            LoopLine(depth, "reduce", "add", values=(notes.value(call.results[0]),)),
-            *_moved("store", call.results, notes, max(depth - 1, 0))]
+    return [*found, *_moved("load", call.operands[:2], notes, depth),
+            LoopLine(depth, "reduce", "add", values=(notes.value(_sums(call)),)),
+            *_after_sums(call, notes, outside)]
 
 
 def _attention(call: Attend | AttendGradient, notes: LoopNotes, depth: int) -> list[LoopLine]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.passes.attention.recognize import recognize_attention
+from functrans.lowering.passes.few_features import few_features_as_products
 from functrans.lowering.passes.if_conversion import convert_conds_to_selects, merge_small_conditions
 from functrans.lowering.passes.indexing import (
     rewrite_row_gather_as_one_hot,
@@ -188,7 +189,8 @@ def _summed(schedule: Schedule, scope: Scope) -> Schedule:
 
 def _with_epilogues(schedule: Schedule, scope: Scope) -> Schedule:
     return fuse_epilogues(schedule, scope.graph.outputs, scope.reads,
-                          partial(slower_on_gpus, target=scope.target), scope.unfused)
+                          partial(slower_on_gpus, target=scope.target), scope.unfused,
+                          of_convolutions=True)
 
 
 CPU: Final = Plan(programs={}, graphs={}, schedules={
@@ -209,6 +211,8 @@ GPU: Final = Plan(
         "cheap conds to selects": lambda p, target: convert_conds_to_selects(
             p, target.measured.host_step_flops, target.measured.host_step_bytes),
         "gathers of rows to one-hot products": lambda p, _: rewrite_row_gather_as_one_hot(p),
+        "convolutions of few features to products": lambda p, target: few_features_as_products(
+            p, target.measured.bandwidth, target.measured.again, target.measured.launch),
         "scatters to few rows to sums": lambda p, target: sum_scatters_to_few_rows(
             p, target.measured.atomic, target.measured.compared_addition, target.measured.launch),
         "combining scatters to sorted ones": lambda p, _: sort_combining_scatters(p),

@@ -21,7 +21,7 @@ from functrans.lowering.report import (
 )
 from functrans.lowering.rules.graph import Graph, live_items
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.show import domain_text, nbytes_of, tensor_text
@@ -183,7 +183,7 @@ class ScheduleLog:
                 for s in step.steps:
                     of = [m.tensor for m in s.members] if isinstance(s, Kernel) else s.results
                     found.kinds.update(dict.fromkeys(of, "chain of blocks"))
-            elif isinstance(step, FusedGemm):
+            elif isinstance(step, WithEpilogue):
                 self._members(step.kernel, is_stored, places, f"{indent}  ", found,
                               "product's epilogue")
         return found
@@ -226,6 +226,6 @@ def _outside(is_stored: Callable[[Tensor], bool], inner: Collection[Tensor], t: 
 
 
 def _made(call: Call) -> list[Tensor]:
-    return [call.product] if isinstance(call, FusedGemm) else []
+    return [call.product] if isinstance(call, WithEpilogue) else []
 
 

@@ -22,7 +22,7 @@ from functrans.lowering.loops.tensor import (
 )
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
@@ -52,7 +52,7 @@ def members_of(step: Step) -> list[Tensor]:
         return [m.tensor for m in step.members]
     if isinstance(step, Chain):
         return [t for s in step.steps for t in members_of(s)]
-    return members_of(step.kernel) if isinstance(step, FusedGemm) else []
+    return members_of(step.kernel) if isinstance(step, WithEpilogue) else []
 
 
 def _calls(step: Step) -> list[Call]:
@@ -65,7 +65,7 @@ def _roots(step: Step) -> list[Tensor]:
     if isinstance(step, Chain):
         return [t for s in step.steps for t in _roots(s)]
     results = list(step.results) if isinstance(step, Call) else []
-    product = [step.product] if isinstance(step, FusedGemm) else []
+    product = [step.product] if isinstance(step, WithEpilogue) else []
     return [*product, *results, *members_of(step)]
 
 
@@ -100,19 +100,21 @@ def flops_of(step: Step, is_stored: Callable[[Tensor], bool]) -> Size:
         for s in step.steps:
             total = total + flops_of(s, lambda t: is_stored(t) or t in inner)
         return total
-    if isinstance(step, Gemm):
-        product = 2 * step.multiplications
-        return product + (_of_kernel(step.kernel, is_stored) if isinstance(step, FusedGemm) else 0)
+    if isinstance(step, WithEpilogue):
+        return _of_call(step) + _of_kernel(step.kernel, is_stored)
     return _of_call(step)
 
 
 def _of_call(call: Call) -> Size:
+    if isinstance(call, Gemm):
+        return 2 * call.multiplications
     if not isinstance(call, Conv):
         return 0
+    result = call.product if isinstance(call, WithEpilogue) else call.results[0]
     per_output: Any = call.fields["in_features"]
     for n in call.fields["window"]:  # type: ignore[union-attr]
         per_output = per_output * n
-    work: Size = 2 * call.results[0].size * per_output
+    work: Size = 2 * result.size * per_output
     return work
 
 
@@ -189,7 +191,7 @@ class _Shown:
             return self.kernel(number, step)
         results = ", ".join(map(tensor_text, step.results)) or "no results"
         head = f"{step.name} {number}: {results}{self.place(step.source)}"
-        if isinstance(step, FusedGemm):
+        if isinstance(step, WithEpilogue):
             return [head, *(f"  {self.member(m)}" for m in step.kernel.members)]
         return [head, *(self.steps(step.steps, "  ") if isinstance(step, Chain) else [])]
 

@@ -1,9 +1,9 @@
-"""Calls as launches of templates: products of matrices with what follows them, convolutions."""
+"""Calls as launches of templates: products of matrices with what follows them, and others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,11 +13,8 @@ from functrans.core.jaxpr import Equation, Var
 from functrans.core.precision import Precision
 from functrans.core.primitive import Primitive
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import (
     FLOAT8,
-    AnyFlag,
     Call,
     Conv,
     Gemm,
@@ -31,29 +28,31 @@ from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.filter_gradients import sums_of_taps
 from functrans.lowering.rules.graph import CALLS, CallRule
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_conv, summed_dot_general
-from functrans.lowering.schedule.epilogue_costs import additions_of
+from functrans.lowering.schedule.epilogue_costs import LONG_EPILOGUE, additions_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.tile_programs import TileProgram
-from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
-    MEMORY,
     KernelOperand,
     Launches,
     SizeArguments,
 )
 from functrans.lowering.triton.products.attention import launches_of_attention
 from functrans.lowering.triton.products.choosing import BY_MODEL, MOST_TRIED, Chooser
+from functrans.lowering.triton.products.convolutions import launches_of_convolution
+from functrans.lowering.triton.products.epilogues import (
+    STORED_TYPES,
+    EpilogueWriter,
+    check_length,
+    main_result,
+)
 from functrans.lowering.triton.products.tile_programs import launches_of_tiles
-from functrans.lowering.triton.templates import convolution, matmul, matmul_configs
+from functrans.lowering.triton.templates import matmul, matmul_configs
 from functrans.lowering.triton.templates import single_program as lone
-from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
-    EpilogueSource,
     TemplateKernel,
-    pointer,
 )
 from functrans.lowering.triton.templates.matmul import (
     MatmulConfig,
@@ -61,7 +60,7 @@ from functrans.lowering.triton.templates.matmul import (
     MatmulProblem,
     MatmulTerm,
 )
-from functrans.lowering.triton.templates.notes import KernelNotes, NamedValue, named_values
+from functrans.lowering.triton.templates.notes import KernelNotes, NamedValue
 from functrans.lowering.triton.templates.registers import expected_spills
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
@@ -76,11 +75,6 @@ SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
 ALWAYS_SHORT, SHORT, NARROW = 4, 8, 16
 """Terms of sums that tensor cores, which multiply 16 by 16 and more, have no use for: of all
 products, and of those that are narrow in one direction. Others are multiplied without them."""
-LONG_EPILOGUE = 12
-"""Of each element, in additions."""
-MOST_BEHIND = 160
-"""Expressions behind a product: all lanes of a tile compute those of its rows. Behind a product a
-value of rows of 380 operations took 8 s to compile, in a kernel of its own half a second."""
 FEW_FEATURES = 2
 """Of a group of a convolution, which is summed like elements of any kernel then: 7 x 7 taps over
 128 x 32 x 32 x 96 of bfloat16 take 1.7 ms on the tensor cores of an H100."""
@@ -101,10 +95,6 @@ H100 takes 14.3 us for 4 rows (converted in memory before: 35.7; bfloat16: 13.3)
 (37.8), 28.0 for 64 (38.6); 128 rows of float8 took 57.5, and converted before 51.9."""
 EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
-STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
-                "f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8", "f8e4": "u8",
-                "f8e5": "u8"}
-"""What a template stores itself."""
 
 
 def _known(eqn: Equation, xs: list[Tensor], in_phase: bool = False) -> Any:
@@ -223,7 +213,7 @@ def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = 
     if isinstance(call, Gemm):
         return _product(call, schedule, unaligned, alone, choose, any_size)
     if isinstance(call, Conv):
-        return _convolution(call, unaligned, alone, choose)
+        return launches_of_convolution(call, precision_of(call), schedule, unaligned, alone, choose)
     if isinstance(call, TileProgram):
         return _tiles(call, unaligned, choose)
     if isinstance(call, (Attend, AttendGradient)):
@@ -337,8 +327,7 @@ def _behind(call: FusedGemm, schedule: Schedule, p: MatmulProblem, configs: list
     additions = additions_of(call.kernel, schedule.is_stored)
     if additions < LONG_EPILOGUE:
         return configs
-    if call.kernel.shared(schedule.is_stored).count > MOST_BEHIND:
-        raise UnsupportedKernel("more is computed behind a product than in a kernel of its own")
+    check_length(call, schedule)
     configs = [_with_more_warps(p, c, target) for c in configs]
     if p.a.dtype != "fp32":
         return configs
@@ -395,15 +384,34 @@ def _fused(call: FusedGemm, schedule: Schedule, unaligned: Collection[Tensor], p
            kernels: Callable[[MatmulProblem, MatmulConfig], list[TemplateKernel]],
            any_size: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
-    main = _main_result(call)
+    main = main_result(call)
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
                 batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n),
                 aligned=main not in unaligned)
-    epilogue, pointers = _MatmulEpilogueWriter(call, schedule, plain, chosen, main,
-                                               any_size).written()
+    epilogue, pointers = _epilogue_writer(call, schedule, plain, chosen, any_size).written()
     p = replace(plain, c=c, epilogue=epilogue)
     made = [_noted(k, chosen, epilogue.values) for k in kernels(p, chosen)]
     return Launches(made, _operands(call) | {"c": (main, 0)} | pointers)
+
+
+def _epilogue_writer(call: FusedGemm, schedule: Schedule, p: MatmulProblem, chosen: MatmulConfig,
+                     any_size: bool) -> EpilogueWriter:
+    """What writes the epilogue of a product over its tiles."""
+    numbers = SizeArguments(any_size)
+    # tiles are those of the main loop
+    whole = not chosen.together and (chosen.splits == 1 or chosen.last_combines)
+    even_rows, even_cols = (whole and not any_size and size % block == 0
+                            for size, block in ((p.m, chosen.block_m), (p.n, chosen.block_n)))
+    batched = "" if p.batches == 1 else "(b0 * batch1 + b1) * m + "
+    lines = [f"o = {batched}rows", "i = cols"]
+    if not even_rows:
+        bound = "" if p.batches == 1 else f" & (o < {numbers.text(p.batches * p.m)})"
+        lines.append(f"o_inside = (rows < m){bound}")
+    if not even_cols:
+        lines.append("i_inside = cols < n")
+    masks = {"o": None if even_rows else "o_inside", "i": None if even_cols else "i_inside"}
+    return EpilogueWriter(call, schedule, main_result(call), numbers, lines, masks,
+                          is_line=1 in (p.m, p.n))
 
 
 def _noted(kernel: TemplateKernel, c: MatmulConfig,
@@ -413,19 +421,10 @@ def _noted(kernel: TemplateKernel, c: MatmulConfig,
     return replace(kernel, notes=KernelNotes(values, tiles))
 
 
-def _main_result(call: FusedGemm) -> Tensor:
-    """What a template stores itself."""
-    for t in call.results:
-        if t.dtype in STORED_TYPES and not isinstance(t, AnyFlag):
-            return t
-    raise UnsupportedKernel("a product that is stored in none of the types of products")
-
-
 def _expected_spills(call: FusedGemm, schedule: Schedule, p: MatmulProblem, chosen: MatmulConfig,
                      any_size: bool) -> int:
     """The numbers that threads of a product are certain to keep out of registers, uncompiled."""
-    epilogue, _ = _MatmulEpilogueWriter(call, schedule, p, chosen, _main_result(call),
-                                        any_size).written()
+    epilogue, _ = _epilogue_writer(call, schedule, p, chosen, any_size).written()
     return expected_spills(epilogue.lines, epilogue.result, chosen.numbers // chosen.parts,
                            chosen.parts)
 
@@ -445,162 +444,3 @@ def _lighter(call: Gemm, p: MatmulProblem, best: MatmulConfig,
         if p.a.dtype == "fp32" else []
     fitting = _fitting(p, [*beside, *matmul_configs.lighter(p, target)], target)
     return [c for c in fitting if matmul_configs.estimate(p, c, target) <= apart]
-
-
-EARLY_STORES = 3
-"""Of 6 stores at the end 256 threads spilled 212 numbers, at once none; of one 112, and 268 at
-once, as it needs a tile more while others are kept."""
-
-
-class _MatmulEpilogueWriter:
-    """The lines that compute the results of a product from its sums."""
-
-    def __init__(self, call: FusedGemm, schedule: Schedule, p: MatmulProblem, chosen: MatmulConfig,
-                 main: Tensor, any_size: bool) -> None:
-        self.numbers = SizeArguments(any_size)
-        self.call, self.schedule, self.p, self.main = call, schedule, p, main
-        # tiles are those of the main loop
-        self.whole = not chosen.together and (chosen.splits == 1 or chosen.last_combines)
-        self.even = (not any_size and p.m % chosen.block_m == 0,
-                     not any_size and p.n % chosen.block_n == 0)
-        self.lines: list[str] = []
-        self.pointers: dict[Tensor, str] = {}
-        self.count = 0
-
-    def fresh(self) -> str:
-        self.count += 1
-        return f"e{self.count}"
-
-    def pointer(self, t: Tensor) -> str:
-        return self.pointers.setdefault(t, f"p{len(self.pointers)}")
-
-    def written(self) -> tuple[EpilogueSource, dict[str, tuple[KernelOperand, int]]]:
-        p = self.p
-        batched = "" if p.batches == 1 else "(b0 * batch1 + b1) * m + "
-        self.lines += [f"o = {batched}rows", "i = cols"]
-        masks: dict[str, str | None] = {"o": "o_inside", "i": "i_inside"}
-        if self.whole and self.even[0]:
-            masks["o"] = None
-        else:
-            bound = "" if p.batches == 1 else f" & (o < {self.numbers.text(p.batches * p.m)})"
-            self.lines.append(f"o_inside = (rows < m){bound}")
-        if self.whole and self.even[1]:
-            masks["i"] = None
-        else:
-            self.lines.append("i_inside = cols < n")
-        kernel = self.call.kernel
-        builder = kernel.shared(self.schedule.is_stored)
-        halves = all(t.dtype in ("bf16", "f16") for t in self.call.results)
-        kept = set(self.call.results)
-        w = _AfterProduct(self.call.product, self.call.product in kept, halves, kernel,
-                          self.lines.append, self.pointer, self.fresh, masks, self.numbers)
-        any_flags = [m.tensor for m in kernel.members if m.role == "any_flag"]
-        texts = [t for t in (masks["o"], masks["i"]) if t]
-        mask = f", mask={' & '.join(texts)}" if texts else ""
-
-        stores: list[tuple[int, str]] = []
-
-        def store(t: Tensor, value: str) -> None:
-            if t in any_flags:
-                holds = " & ".join([value, *texts])
-                text = f"tl.store({self.pointer(t)} + {w.tile_of_zeros}, 1, mask={holds})"
-            elif t in kept and t is not self.main:
-                place = w.place(t, kernel.places["full"])
-                # of one row the index has no rows, and the value has those of a tile
-                spread = f" + {w.tile_of_zeros}" if 1 in (p.m, p.n) else ""
-                text = f"tl.store({self.pointer(t)} + {place}{spread}, {w.stored(value, t)}{mask})"
-            else:
-                return
-            stores.append((len(self.lines), text))
-
-        store(self.call.product, "acc")
-        for m in kernel.members:
-            value = w.expression(kernel.element(builder, m))
-            w.locals[m.tensor] = w.as_stored(value, m.tensor) if m.tensor in kept else value
-            store(m.tensor, w.locals[m.tensor])
-        self._insert(stores)
-        result = {**w.locals, self.call.product: "acc"}[self.main]
-        if self.main.dtype in FLOAT8:  # the template stores its bits
-            result = w.name(w.stored(result, self.main))
-        arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
-                     *self.numbers.arguments)
-        reads = [(t, e) for (t, _), e in builder.reads().items()]
-        values = (*named_values(w.named, reads, w.locals.items()),
-                  NamedValue("", "acc", (self.call.product,)))
-        return (EpilogueSource(tuple(self.lines), arguments, result, values),
-                {name: (t, 0) for t, name in self.pointers.items()})
-
-    def _insert(self, stores: list[tuple[int, str]]) -> None:
-        """Put stores at the end; many of them where their values are known, which take registers
-        until they are stored. What is loaded may be where a result goes: its loads come first.
-        """
-        first = len(self.lines) if len(stores) < EARLY_STORES else max(
-            [k + 1 for k, line in enumerate(self.lines) if "tl.load(" in line], default=0)
-        for k, text in reversed(stores):
-            self.lines.insert(max(k, first), text)
-
-
-class _AfterProduct(TileWriter):
-    """Reads a product where it is: in the tile of sums."""
-
-    tile_of_zeros = "(rows + cols) * 0"
-
-    def __init__(self, product: Tensor, is_kept: bool, stores_halves: bool, *rest: Any) -> None:
-        super().__init__(*rest)
-        self._product = product
-        self._is_kept = is_kept
-        self._stores_halves = stores_halves
-
-    def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
-        if tensor is not self._product:
-            return super()._load(tensor, index, e)
-        return self.as_stored("acc", tensor) if self._is_kept else "acc"
-
-    def _operation(self, e: Expr, args: list[str]) -> str:
-        if e.op == "tanh" and self._stores_halves:  # a gelu: 615 TFLOP/s with that of float32
-            return f"fm.tanh_half({args[0]})"
-        return super()._operation(e, args)
-
-
-# --------------------------------------------------------------------------- convolutions
-
-
-def _convolution(call: Conv, unaligned: Collection[Tensor], alone: bool,
-                 choose: Chooser) -> Launches:
-    f: Mapping[str, Any] = call.fields
-    (x, w), (out,) = call.operands, call.results
-    numbers = [n for v in (*f.values(), call.offsets)
-               for n in (v if isinstance(v, (list, tuple)) else (v,))]
-    if not all(isinstance(n, int) for n in numbers):
-        raise UnsupportedKernel("a convolution of symbolic sizes")
-
-    def space(name: str, sizes: str) -> tuple[int, ...]:
-        """Strides; any will do where there is one place, so one that the copy engine can have."""
-        far = max(f.get(f"{name}_{axis}", 0) for axis in ("batch", "feature", "out", "in"))
-        return tuple([far if n == 1 else s for s, n in zip(f[f"{name}_space"], f[sizes])])
-
-    def image(t: Tensor, name: str, sizes: str, offset: Any) -> Image:
-        return Image(MATRIX_TYPES[t.dtype], f[f"{name}_group"], f[f"{name}_batch"],
-                     f[f"{name}_feature"], space(name, sizes), offset, t not in unaligned)
-
-    p = ConvolutionProblem(
-        f["batch"], f["in_features"], f["out_features"], tuple(f["in_size"]), tuple(f["window"]),
-        tuple(f["out_size"]), tuple(f["stride"]), tuple(f["pad_low"]),
-        image(x, "x", "in_size", call.offsets[0]),
-        Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], space("w", "window"),
-               call.offsets[1], w not in unaligned),  # type: ignore[arg-type]
-        image(out, "out", "out_size", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]),
-        f["groups"], precision=precision_of(call))
-    target = choose.target
-
-    def launches(c: convolution.ConvolutionConfig) -> Launches:
-        if alone:  # a phase of a loop, which has no arrival counters
-            c = replace(c, last_combines=False)
-        return Launches(convolution.kernels(p, c, target=target),
-                        {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
-
-    return launches(choose.among(
-        f"convolution of {p.batch} x {' x '.join(map(str, p.in_size))} x {p.in_features} "
-        f"by {' x '.join(map(str, p.window))} x {p.out_features} of {p.x.dtype}", p,
-        convolution.configs(p, target), launches, lambda c: convolution.estimate(p, c, target),
-        convolution.smaller(p)))

@@ -21,6 +21,7 @@ from functrans.lowering.triton.templates.kernel import (
     expand,
     integer,
     pointer,
+    power_of_two,
 )
 from functrans.lowering.triton.templates.matmul_problem import MatmulOperand, MatmulProblem
 
@@ -31,12 +32,12 @@ __all__ = ["PackedConvolution", "PackedMatmul", "can_pack", "can_pack_convolutio
 PACK = '''
 @triton.jit
 def NAME():
-    tiles = tl.cdiv(cols, BLOCK)
+    tiles = tl.cdiv(cols, COLS)
     tile = tl.program_id(0)
-    col = tile % tiles * BLOCK + tl.arange(0, BLOCK)
+    col = tile % tiles * COLS + tl.arange(0, COLS)
     tile = tile // tiles
-    tiles = tl.cdiv(near, BLOCK)
-    row = tile % tiles * BLOCK + tl.arange(0, BLOCK)
+    tiles = tl.cdiv(near, ROWS)
+    row = tile % tiles * ROWS + tl.arange(0, ROWS)
     tile = tile // tiles
     source = SOURCE + tl.cast(offset, tl.int64)
     target = workspace + tl.cast(first, tl.int64)
@@ -89,10 +90,12 @@ def pack(name: str, source: str, dtype: str, dims: Sequence[tuple[int, int]],
         *[integer(f"{what}{k}", value) for k, i in enumerate(outer) for what, value in (
             ("size", merged[i][0]), ("step", merged[i][1]), ("pitch", pitches[i]))])
     block = 64 if BYTES[dtype] > 1 else 128
-    constants = {"BLOCK": block, "SOURCE": Expression(source),
+    cols = min(block, power_of_two(col[0]))  # few would leave most threads without work
+    rows = block * block // cols
+    constants = {"ROWS": rows, "COLS": cols, "SOURCE": Expression(source),
                  "NEAR_STEP": Expression("near_step" if step != 1 else "1"),
                  "COL_STEP": Expression("col_step" if col[1] != 1 else "1")}
-    tiles = -(-count // block) * -(-col[0] // block) * math.prod(merged[i][0] for i in outer)
+    tiles = -(-count // rows) * -(-col[0] // cols) * math.prod(merged[i][0] for i in outer)
     return TemplateKernel(name, expand(PACK, name, arguments, constants, {"OUTER": lines}),
                           arguments,
                           (tiles, 1, 1), 4, 1, flops=0)
