@@ -15,7 +15,9 @@ from typing import Protocol
 __all__ = ["Module", "as_table"]
 
 LEAST_STEPS = 48
-"""Functions of fewer steps are written out."""
+"""Loops of fewer steps are written out: a step of a table takes 10 to 20 ns more."""
+LEAST_ONCE = 8
+"""So are functions of fewer steps that a program runs once."""
 
 _PLACE = re.compile(r"\b([bwg])\[(\d+)\]|\(arena \+ (\d+)\)")
 _BASES = {"b": 1, "w": 2, "g": 3}
@@ -24,31 +26,42 @@ _FOREIGN = re.compile(r"(?<![.\w])(?:arena|b|w|own|s\d+)\b")
 
 # sizes, strides, and the numbers of calls of Python; what the text of a program tells its readers,
 # and what the compiler must know, stays
-_NUMBER = re.compile(r"(?<![\w.\[])(?<!_type = )(?<!return )\d+(?![\w.])")
+_NUMBER = re.compile(r"(?<![\w.\[])(?<!_type = )(?<!return )(?:(?<=, )-)?\d+(?![\w.])")
 _CONTROL = re.compile(r"\b(?:for|switch|memcpy)\b")
-_ARGUMENTS = re.compile(r"void \*a\[\] = \{((?:place\[\d+\], )+)\(void \*\)z\};")
+_KERNEL = re.compile(r"(?P<epilogue>(?<=\.epilogue = ))?\bk\d+"
+                     r"(?P<finish>_finish)?(?:_lists|_listed)?\b")
+_ARGUMENTS = re.compile(
+    r"void \*([ae])\[\] = \{((?:[^{}]+, )?)\(void \*\)z(, \(void \*\)&first)?\};")
+FINISH = "void (*)(void *)"
 
 STEPS = """\
 typedef struct {
-  int (*run)(void *ctx, char **place, char *const *g, const i64 *z);
-  i64 places, count;
+  int (*run)(void *ctx, char **place, char **number, char *const *g, const i64 *z);
+  i64 places, kernels, numbers;
 } ft_kind;
 static int ft_steps(void *ctx, char *const *b, char *const *w, char *const *g, char *arena,
-                    const i64 *z, const ft_kind *kinds, const i64 *t, i64 n, char **place) {
+                    const i64 *z, const ft_kind *kinds, const ft_range *kernels, const i64 *t,
+                    i64 n, char **place) {
   char *const *const bases[] = {b, w, g};
   for (; n > 0; n--) {
     const ft_kind *kind = kinds + *t++;
-    i64 k = 0;
-    for (; k < kind->places; k++, t++)
-      place[k] = *t & 7 ? bases[(*t & 7) - 1][*t >> 3] : arena + (*t >> 3);
-    for (; k < kind->count; k++, t++)
-      place[k] = (char *)*t;
-    const int e = kind->run(ctx, place, g, z);
+    char **to = place;
+    for (i64 k = 0; k < kind->places; k++, t++)
+      *to++ = *t & 7 ? bases[(*t & 7) - 1][*t >> 3] : arena + (*t >> 3);
+    *to = (char *)z, to += 2;
+    char **const number = to;
+    for (i64 k = 0; k < kind->kernels; k++)
+      *to++ = (char *)kernels[*t++];
+    for (i64 k = 0; k < kind->numbers; k++)
+      *to++ = (char *)*t++;
+    const int e = kind->run(ctx, place, number, g, z);
     if (e) return e;
   }
   return 0;
 }
 """
+"""The memory of a step, z, a place for what it adds, then its kernels and numbers: the arguments of
+a kernel, which end with z, are there as an array."""
 
 
 class Module(Protocol):
@@ -62,27 +75,36 @@ class Module(Protocol):
 
 @dataclass(frozen=True)
 class _Step:
-    """Statements without the places that they access and some numbers; those."""
+    """Statements without the memory, the kernels and some numbers that they are about; those."""
 
     text: str
     template: str
     places: tuple[int, ...]
+    kernels: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
 
     @property
     def is_shareable(self) -> bool:
         return _FOREIGN.search(self.template) is None
 
+    @property
+    def kind(self) -> tuple[str, int, int, int]:
+        return self.template, len(self.places), len(self.kernels), len(self.numbers)
 
-def as_table(name: str, steps: Sequence[str], module: Module) -> list[str]:
-    """The statements of the steps of a function, or calls of what runs a table of them."""
-    if len(steps) < LEAST_STEPS:
+
+def as_table(name: str, steps: Sequence[str], module: Module, once: bool = False) -> list[str]:
+    """The statements of the steps of a function, or calls of what runs a table of them.
+
+    The function may be run `once` by a program, for all that is known.
+    """
+    if len(steps) < min(LEAST_STEPS, LEAST_ONCE if once else LEAST_STEPS):
         return list(steps)
     parsed = [_parsed(text) for text in steps]
-    shared = dict.fromkeys(s.template for s in parsed if s.is_shareable)
+    shared = [s for s in parsed if s.is_shareable]
     module.declare(STEPS)
-    kinds = {template: (number, _function(template, module))
-             for number, template in enumerate(shared)}
+    kinds = {kind: number for number, kind in enumerate(dict.fromkeys(s.kind for s in shared))}
+    kernels = {k: number for number, k in enumerate(dict.fromkeys(
+        k for s in shared for k in s.kernels))}
     lines, table = [], list[int]()
     for is_shareable, group in groupby(parsed, lambda s: s.is_shareable):
         run = list(group)
@@ -90,39 +112,67 @@ def as_table(name: str, steps: Sequence[str], module: Module) -> list[str]:
             lines += [s.text for s in run]
             continue
         lines.append(f"  {{ const int e = ft_steps(ctx, b, w, g, arena, z, {name}_kinds, "
-                     f"{name}_table + {len(table)}, {len(run)}, place); if (e) return e; }}\n")
+                     f"{name}_kernels, {name}_table + {len(table)}, {len(run)}, place); "
+                     "if (e) return e; }\n")
         for s in run:
-            table += (kinds[s.template][0], *s.places, *s.numbers)
-    counts = {s.template: (len(s.places), len(s.places) + len(s.numbers)) for s in parsed}
-    entries = ", ".join(f"{{{function}, {counts[template][0]}, {counts[template][1]}}}"
-                        for template, (_, function) in kinds.items())
+            table += (kinds[s.kind], *s.places, *(kernels[k] for k in s.kernels), *s.numbers)
+    entries = ", ".join(f"{{{_function(template, module)}, {places}, {count}, {numbers}}}"
+                        for template, places, count, numbers in kinds)
     numbers = "\n".join(", ".join(map(str, table[k:k + 24])) + ","
                         for k in range(0, len(table), 24))
+    functions = ", ".join(f"(ft_range){k}" for k in kernels) or "0"
     module.bodies.append(f"static const ft_kind {name}_kinds[] = {{{entries}}};\n"
+                         f"static const ft_range {name}_kernels[] = {{{functions}}};\n"
                          f"static const i64 {name}_table[] = {{\n{numbers}\n}};\n")
-    most = max(len(s.places) + len(s.numbers) for s in parsed) + 1
+    most = max(sum(s.kind[1:]) for s in parsed) + 2
     return [f"  char *place[{most}];\n", *lines]
 
 
 def _parsed(text: str) -> _Step:
     places: list[int] = []
+    last: list[int] = []  # of the arguments of a kernel
+    numbers: list[int] = []
+    kernels: list[str] = []
+
+    def place(found: re.Match[str]) -> int:
+        base, number, offset = found.groups()
+        return 8 * int(offset) if base is None else 8 * int(number) + _BASES[base]
+
+    def array(found: re.Match[str]) -> str:
+        """Places alone are there already."""
+        items = found[2].split(", ")[:-1]
+        known = [_PLACE.fullmatch(item) for item in items]
+        if last or not all(known):
+            return found[0]
+        last.extend(place(of) for of in known if of is not None)
+        first = "BEFORE = (char *)&first; " if found[3] else ""
+        return f"{first}void **{found[1]} = (void **)number - ARGUMENTS;"
 
     def named(found: re.Match[str]) -> str:
-        base, number, offset = found.groups()
-        places.append(8 * int(offset) if base is None else 8 * int(number) + _BASES[base])
+        places.append(place(found))
         return f"place[{len(places) - 1}]"
-
-    template = _PLACE.sub(named, text)
-    if _CONTROL.search(template):
-        return _Step(text, template, tuple(places))
-    numbers = [0]  # the first is where the arguments of a kernel end
 
     def numbered(found: re.Match[str]) -> str:
         numbers.append(int(found[0]))
-        return f"(i64)place[{len(places) + len(numbers) - 1}]"
+        return f"(i64)number[NUMBER{len(numbers) - 1}]"
 
-    template = _NUMBER.sub(numbered, template)
-    return _Step(text, template, tuple(places), tuple(numbers))
+    def kernel(found: re.Match[str]) -> str:
+        kernels.append(found[0])
+        kind = FINISH if found["finish"] else "ft_range"
+        return f"(({'void *' if found['epilogue'] is not None else kind})" \
+               f"number[{len(kernels) - 1}])"
+
+    template = _PLACE.sub(named, _ARGUMENTS.sub(array, text))
+    places += last
+    if _CONTROL.search(template) is None:
+        template = _NUMBER.sub(numbered, template)
+    template = _KERNEL.sub(kernel, template)
+    if "ARGUMENTS" in template:
+        numbers.append(len(last) + 2)
+        template = template.replace("ARGUMENTS", f"(i64)number[NUMBER{len(numbers) - 1}]") \
+            .replace("BEFORE", "number[-1]")
+    template = re.sub(r"NUMBER(\d+)", lambda of: str(int(of[1]) + len(kernels)), template)
+    return _Step(text, template, tuple(places), tuple(kernels), tuple(numbers))
 
 
 def _function(template: str, module: Module) -> str:
@@ -130,16 +180,8 @@ def _function(template: str, module: Module) -> str:
     name = module.shared_steps.get(template)
     if name is None:
         name = module.shared_steps[template] = f"step{len(module.shared_steps)}"
-        text = _ARGUMENTS.sub(_as_array, template)
         module.bodies.append(
-            f"static int {name}(void *ctx, char **place, char *const *g, const i64 *z) {{\n"
-            f"  (void)ctx; (void)place; (void)g; (void)z;\n{text}  return 0;\n}}\n")
+            f"static int {name}(void *ctx, char **place, char **number, char *const *g, "
+            "const i64 *z) {\n  (void)ctx; (void)place; (void)number; (void)g; (void)z;\n"
+            f"{template}  return 0;\n}}\n")
     return name
-
-
-def _as_array(found: re.Match[str]) -> str:
-    """The arguments of a kernel, if they are all places in order, as the places are: an array."""
-    count = found[1].count("place")
-    if found[1] != "".join(f"place[{k}], " for k in range(count)):
-        return found[0]
-    return f"void **a = (void **)place; a[{count}] = (void *)z;"

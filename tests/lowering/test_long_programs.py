@@ -62,7 +62,8 @@ def both(monkeypatch, tmp_path):
 
         text, results = compiled("shared")
         with monkeypatch.context() as patch:
-            for module, name in ((step_table, "LEAST_STEPS"), (shared_loops, "LEAST_TEXT"),
+            for module, name in ((step_table, "LEAST_STEPS"), (step_table, "LEAST_ONCE"),
+                                 (shared_loops, "LEAST_TEXT"),
                                  (outlined, "LEAST_CALLS"), (outlined, "LONG"), (units, "UNIT"),
                                  (repeats, "LEAST_EQUATIONS")):
                 patch.setattr(module, name, 1 << 60)
