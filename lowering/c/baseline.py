@@ -29,7 +29,7 @@ import re
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +37,7 @@ from functrans._runtime import Program
 from functrans.core.errors import BackendError
 from functrans.lowering.c.pieces import HIDDEN, in_pieces
 from functrans.lowering.c.toolchain import Children, is_clang
+from functrans.lowering.c.units import Parts, called_names, in_small_units, in_units
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import ProgramText
@@ -56,6 +57,14 @@ LONG: Final = 400
 """Instructions of a function that is worth a unit, which gcc takes 15 ms to begin."""
 PIECE: Final = 250
 """Instructions of a piece of a kernel that is a unit."""
+APART: Final = 60
+"""Instructions of a function that is called and is elsewhere, together with others."""
+TOGETHER: Final = 80
+"""Instructions of functions that are elsewhere together."""
+WIDE: Final = "_f64"
+PASSES: Final = '#pragma GCC optimize("O1")\n'
+STEP: Final = 40
+"""Instructions of a kernel that take gcc as long as a call of a kernel or of the library."""
 LEAST_CORES: Final = 8
 """Fewer have enough to do with the units that there are."""
 CALLED: Final = "static __attribute__((noinline)) "
@@ -66,9 +75,8 @@ longer has the full build at once."""
 AFTER: Final = 50_000_000
 """Nanoseconds that a program runs before its full build is begun."""
 
-_CALL = re.compile(r"\b(\w+)\(")
 _INSTRUCTION = re.compile(r"__builtin_\w+|__asm__|[-+*/&|^<>?~]=?|\[")
-_KERNEL = re.compile(r" = ")
+_STEP = re.compile(r"ft_run\(|&m\)|\bk\d+\(|\(ft_range\)number|\bft->lib|\bmemcpy\(")
 
 
 def baseline_units(text: ProgramText) -> list[str] | None:
@@ -77,74 +85,116 @@ def baseline_units(text: ProgramText) -> list[str] | None:
         return None
     prelude = text.main.prelude
     functions, source = prelude.functions(), prelude.source()
-    counts = _instructions(functions)
-    full = max(_given(unit[len(source):], counts, ()) for unit in text.units)
+    weights = _Weights(_instructions(functions))
+    full = _longest(text.parts, len(text.units), weights.work)
     if full < LEAST_SAVED:
         return None
-    parts = text.single_units()
-    if not all(unit.startswith(source) for unit in parts):
+    parts = text.single_parts()
+    if not parts.head.startswith(source):
         return None
-    parts = [unit[len(source):] for unit in parts]
-    calls = [Counter(_CALL.findall(part)) for part in parts]
-    often = sum(calls, Counter())
+    parts = replace(parts, head=parts.head[len(source):])
     cores = len(os.sched_getaffinity(0))
     alone = LONG if cores >= LEAST_CORES else math.inf
-    called = {name for name, n in often.items()
-              if counts.get(name, 0) >= (LEAST if n > 1 else alone)}
-    apart: list[str] = []
+    often = sum(map(weights.calls, (parts.first, *parts.kernels, *parts.bodies)), Counter())
+    inner = often + sum((weights.calls(_body(text)) for text in functions.values()), Counter())
+    called = weights.called = {name for name, n in weights.counts.items()
+                               if n >= (LEAST if often[name] > 1 else alone)
+                               or (n >= APART and inner[name] > 1)
+                               or (n >= LONG and WIDE in name)}
+    own = _instructions(functions, called)
+    groups = _grouped([name for name in functions if name in called and own[name] >= APART
+                       and _head(functions[name], name) is not None], own, cores)
+    pieces: list[str] = []
     if cores >= LEAST_CORES:
-        apart = [name for name in functions if name in called and counts[name] >= LONG
-                 and _head(functions[name], name) is not None]
-        work = sum(_given(part, counts, called, of) for part, of in zip(parts, calls, strict=True))
-        most = max(PIECE, 2 * work // cores)
-        cut = [in_pieces(part, most, partial(_given, counts=counts, called=called))
-               for part in parts]
-        parts = [part for part, _ in cut]
-        calls = [Counter(_CALL.findall(part)) if pieces else of
-                 for (part, pieces), of in zip(cut, calls, strict=True)]
-        pieces = [piece for _, pieces in cut for piece in pieces]
+        most = max(PIECE, sum(map(weights.work, parts.kernels)) // cores)
+        cut = [in_pieces(kernel, most, weights.of_line) if weights.work(kernel) > most
+               else (kernel, []) for kernel in parts.kernels]
+        parts = replace(parts, kernels=[kernel for kernel, _ in cut])
+        pieces = [piece for _, of in cut for piece in of]
+        units = in_small_units(parts, weights.with_steps, PIECE,
+                               max(cores - len(pieces) - len(groups), LEAST_CORES // 2))
+        longest = max(map(weights.work, parts.kernels), default=0)
     else:
-        pieces = []
-    longest = max(_given(part, counts, called, of) for part, of in zip(parts, calls, strict=True))
+        units = in_units(parts, divided=True) or [parts.text]
+        longest = _longest(parts, len(units), weights.work)
     if full - PLAIN * longest < LEAST_SAVED:
         return None
-    parts += pieces
-    head = _elsewhere(functions, _calling(functions, source, called), apart)
-    return [*(head + part for part in parts),
-            *(_with_functions(functions, source, group) for group in _grouped(apart, counts))]
+    apart = {name for group in groups for name in group}
+    called_source = _calling(functions, source, called)
+    head = _elsewhere(functions, called_source, apart)
+    return [*(_with_functions(functions, _elsewhere(functions, called_source, apart - {*group}),
+                              group) for group in groups),
+            *(head + unit for unit in (*pieces, *units))]
 
 
-def _grouped(names: Sequence[str], counts: Mapping[str, int]) -> list[list[str]]:
-    """Functions of about a piece each."""
+def _longest(parts: Parts, units: int, work: Callable[[str], int]) -> int:
+    """About the work of the longest of some units."""
+    works = [work(text) for text in parts.kernels]
+    return max([(sum(works) + work(parts.first)) // units, *works])
+
+
+class _Weights:
+    """About how many instructions gcc is given for texts, where some functions are `called`."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.counts = counts
+        self.called: Collection[str] = ()
+        self._calls: dict[str, Counter[str]] = {}
+
+    def calls(self, text: str) -> Counter[str]:
+        found = self._calls.get(text)
+        if found is None:
+            found = self._calls[text] = Counter(called_names(text))
+        return found
+
+    def work(self, text: str) -> int:
+        return text.count(" = ") + sum([
+            n if name in self.called else n * self.counts.get(name, 0)
+            for name, n in self.calls(text).items()])
+
+    def of_line(self, line: str) -> int:
+        return 1 + sum([1 if name in self.called else self.counts.get(name, 0)
+                        for name in called_names(line)])
+
+    def with_steps(self, text: str) -> float:
+        """The work with that of steps, which kernels have none of."""
+        return self.work(text) + (STEP * len(_STEP.findall(text))
+                                  if text.startswith("static int") else 0)
+
+
+def _grouped(names: Sequence[str], counts: Mapping[str, int], cores: int) -> list[list[str]]:
+    """Units of functions: on few cores those alone that are to have passes of their own."""
+    wide = [name for name in names if WIDE in name]
+    if cores < LEAST_CORES:
+        return [wide] if sum(counts[name] for name in wide) >= LONG else []
     groups: list[list[str]] = []
-    work = PIECE
-    for name in names:
-        if work >= PIECE:
-            groups.append([])
-            work = 0
-        groups[-1].append(name)
-        work += counts[name]
+    for some in (wide, [name for name in names if WIDE not in name]):
+        work = TOGETHER
+        for name in some:
+            if work >= TOGETHER:
+                groups.append([])
+                work = 0
+            groups[-1].append(name)
+            work += counts[name]
     return groups
 
 
-def _given(kernels: str, counts: Mapping[str, int], called: Collection[str],
-           calls: Mapping[str, int] | None = None) -> int:
-    """About how many instructions gcc is given for the kernels of a unit, or for lines of them,
-    where some functions are called. `calls` are those of all functions, where they are known."""
-    calls = Counter(_CALL.findall(kernels)) if calls is None else calls
-    return len(_KERNEL.findall(kernels)) + sum(
-        n if name in called else n * counts.get(name, 0) for name, n in calls.items())
-
-
-def _instructions(functions: Mapping[str, str]) -> dict[str, int]:
-    """About how many instructions functions are, with those that they call. gcc takes 0.05 to 0.07
-    ms for one; an element that is read from a vector or put into one is one, too."""
+def _instructions(functions: Mapping[str, str],
+                  called: Collection[str] = ()) -> dict[str, int]:
+    """About how many instructions functions are, with those that they call, but for some that are
+    not inlined. gcc takes 0.05 to 0.07 ms for one; an element that is read from a vector or put
+    into one is one, too."""
     counts: dict[str, int] = {}
     for name, text in functions.items():
-        body = text[text.index("{"):]
-        counts[name] = sum(1 + (found == "[") for found in _INSTRUCTION.findall(body)) \
-            + sum(counts.get(other, 0) for other in _CALL.findall(body) if other != name)
+        body = _body(text)
+        counts[name] = sum(1 + (found == "[") for found in _INSTRUCTION.findall(body)) + sum(
+            1 if other in called else counts.get(other, 0)
+            for other in called_names(body) if other != name)
     return counts
+
+
+def _body(text: str) -> str:
+    return text[text.index("{"):]
 
 
 def _calling(functions: Mapping[str, str], source: str, called: Collection[str]) -> str:
@@ -154,7 +204,7 @@ def _calling(functions: Mapping[str, str], source: str, called: Collection[str])
     return source
 
 
-def _elsewhere(functions: Mapping[str, str], source: str, names: Sequence[str]) -> str:
+def _elsewhere(functions: Mapping[str, str], source: str, names: Collection[str]) -> str:
     """The text of the functions, of which those with these names are called, where they are in
     another unit."""
     for name in names:
@@ -165,12 +215,13 @@ def _elsewhere(functions: Mapping[str, str], source: str, names: Sequence[str]) 
 
 
 def _with_functions(functions: Mapping[str, str], source: str, names: Sequence[str]) -> str:
-    """A unit that has some functions for others."""
+    """A unit that has some functions for others. Long chains in float64 take half of the time with
+    the passes of -O1: 92 and 50 ms for a digamma function and its logarithm."""
     for name in names:
-        text = functions[name]
+        text = functions[name].replace("INL ", CALLED, 1)
         source = source.replace(text, text.replace(
-            "INL ", f"{HIDDEN} __attribute__((noinline)) ", 1), 1)
-    return source
+            CALLED, f"{HIDDEN} __attribute__((noinline)) ", 1), 1)
+    return (PASSES if any(WIDE in name for name in names) else "") + source
 
 
 def _head(text: str, name: str) -> str | None:

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from functrans.lowering.c.units import called_names
+
 __all__ = ["outlined"]
 
 LEAST_CALLS = 64
@@ -25,7 +27,6 @@ MOST_INLINED = 200_000
 """The text of all copies of a long function: 16 logarithms of the gamma function are 2 MB, and gcc
 takes 3 s."""
 
-_CALL = re.compile(r"\b(\w+)\(")
 _HEAD = re.compile(r"^INL (\w+) (\w+)\(([^()*]*)\) \{", re.M)
 
 
@@ -40,7 +41,7 @@ def outlined(kernels: Mapping[str, str], functions: Mapping[str, str],
     calls: Counter[str] = Counter()
     everywhere: Counter[str] = Counter()
     for name, text in kernels.items():
-        found = _CALL.findall(text)
+        found = called_names(text)
         everywhere.update(found)
         if name not in same:
             calls.update(found)
@@ -49,7 +50,7 @@ def outlined(kernels: Mapping[str, str], functions: Mapping[str, str],
     for name, text in functions.items():
         if everywhere[name] > 1 and (head := _HEAD.search(text)) and head[2] == name:
             heads[name] = head
-        lengths[name] = len(text) + sum(lengths.get(f, 0) for f in _CALL.findall(text)
+        lengths[name] = len(text) + sum(lengths.get(f, 0) for f in called_names(text)
                                         if f != name)
     long = {name for name in heads if lengths[name] >= LONG
             and everywhere[name] * lengths[name] >= MOST_INLINED}

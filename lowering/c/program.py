@@ -25,7 +25,7 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_lists import LIST_ROWS, run_with_lists, write_kernel
 from functrans.lowering.c.shared_loops import share_loops
 from functrans.lowering.c.step_table import as_table
-from functrans.lowering.c.units import in_units
+from functrans.lowering.c.units import Parts, in_units
 from functrans.lowering.loops.tensor import (
     Call,
     HostCall,
@@ -113,14 +113,15 @@ nanoseconds spent in each step of a body are added up, and its runs are counted.
 class ProgramText:
     """A program in C, and what the runtime must know to run it.
 
-    `units` are the same for the compiler: the text, or parts of a long one, `single_units` those
-    with one vector of lanes at a time. `aliases[k]` is the input whose memory output k is in, or
-    -1; `main` is what wrote the text.
+    `units` are the same for the compiler: the text, or parts of a long one. `parts` are what it is
+    made of, `single_parts` those with one vector of lanes at a time. `aliases[k]` is the input
+    whose memory output k is in, or -1; `main` is what wrote the text.
     """
 
     text: str
     units: list[str]
-    single_units: Callable[[], list[str]]
+    parts: Parts
+    single_parts: Callable[[], Parts]
     main: FunctionWriter
     constants: list[np.ndarray[Any, Any]]
     arena_bytes: Size
@@ -178,21 +179,21 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
     inputs = len(graph.inputs)
     abi = ABI.replace("SERVER.parallel_work", str(SERVER.parallel_work))
     head = f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}"
-    rest = (f"\n{''.join(module.bodies)}\n"
-            "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
-            f"const i64 *z) {{\n  ft = api;\n{table}"
-            f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
-            f"arena, z);\n}}\n"
-            f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
+    program = ("int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
+               f"const i64 *z) {{\n  ft = api;\n{table}"
+               f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
+               f"arena, z);\n}}\n"
+               f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
 
-    def in_parts(singles: Mapping[str, str]) -> list[str]:
-        of = module.kernel_texts(singles) if singles else (kernels, first)
-        return in_units(head, of[1], list(of[0].values()), rest, divided=True) or [text]
+    def parts(singles: Mapping[str, str]) -> Parts:
+        kernels, first = module.kernel_texts(singles)
+        return Parts(head, first, list(kernels.values()), module.bodies, program)
 
-    kernels, first = module.kernel_texts({})
-    text = "".join([head, first, "\n".join(kernels.values()), rest])
-    units = in_units(head, first, list(kernels.values()), rest) or [text]
-    return ProgramText(text, units, lambda: in_parts(module.singles), main,
+    whole = parts({})
+    text = whole.text
+    units = in_units(whole) or [text]
+    return ProgramText(text, units, whole,
+                       lambda: parts(module.singles) if module.singles else whole, main,
                        module.constants, main.arena_bytes, module.libs, module.hosts,
                        main.work > SERVER.heavy_work or not module.is_bounded,
                        [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],
@@ -360,7 +361,8 @@ class FunctionWriter:
         """Write many steps, which begin and end at these lines, as a table."""
         if not self.module.timed and not self.own.at:
             steps = ["".join(self.lines[a:b]) for a, b in pairwise(ends)]
-            self.lines[ends[0]:] = as_table(self.name, steps, self.module)
+            self.lines[ends[0]:] = as_table(self.name, steps, self.module,
+                                             once=self.key is None)
 
     def _step(self, step: Step, write: Callable[[], T]) -> T:
         return self.module.forms.written(self.key, step, write)

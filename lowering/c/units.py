@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["in_units"]
+__all__ = ["Parts", "called_names", "in_small_units", "in_units"]
 
 UNIT = 12_000
 """Characters of functions in a unit: gcc takes 50 ms for them, and 10 for each unit.
@@ -23,38 +24,111 @@ _FUNCTION = re.compile(r"^static ((?:__attribute__\(\(noinline\)\) )?\w[^;{}=]*\
 _CALLED = re.compile(r"^static __attribute__\(\(noinline\)\) \w+ call_", re.M)
 _OTHERS = re.compile(r"^ .*\bk\d+\(", re.M)
 _CLOCK = re.compile(r"^i64 ft_ticks\[", re.M)
+_NAME = re.compile(r"^static [^\n;{}=]*?\b(\w+)(?:\(|\[)", re.M)
+_LAST = re.compile(r"[A-Za-z_]\w*$")
 _HIDDEN = '__attribute__((visibility("hidden")))'
 
 
-def in_units(head: str, first: str, kernels: Sequence[str], rest: str,
-             divided: bool = False) -> list[str]:
-    """The units of a program: of what begins each, functions that kernels share, kernels, the rest.
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts:
+    """The parts of the text of a program: what begins each unit, functions that kernels share,
+    kernels, functions that run steps and tables of them, and the function of the program."""
 
-    There are as many as the cores can take at once. The rest is in the first unit. There are none
-    of a program that is one unit. Long kernels may be `divided` later.
+    head: str
+    first: str
+    kernels: Sequence[str]
+    bodies: Sequence[str]
+    program: str
+
+    @property
+    def rest(self) -> str:
+        return f"\n{''.join(self.bodies)}\n{self.program}"
+
+    @property
+    def text(self) -> str:
+        return "".join([self.head, self.first, "\n".join(self.kernels), self.rest])
+
+
+def in_units(parts: Parts, divided: bool = False) -> list[str]:
+    """The units of a program, of which each begins with the head.
+
+    There are as many as the cores can take at once. What runs the steps is in the first unit.
+    There are none of a program that is one unit. Long kernels may be `divided` later.
     """
-    functions = _functions(first)
-    alone = [*functions, *(text for text in kernels if _is_alone(text))]
-    others = [text for text in kernels if not _is_alone(text)]
-    stays = len(rest) * REST + sum(map(len, others))
+    alone = [*_functions(parts.first), *(text for text in parts.kernels if _is_alone(text))]
+    others = [text for text in parts.kernels if not _is_alone(text)]
+    stays = len(parts.rest) * REST + sum(map(len, others))
     # no unit is done before the longest
     least = max([UNIT, stays, *(() if divided else map(_work, alone))])
     work = sum(map(_work, alone)) + stays
     count = min(round(work / least), MOST_UNITS, len(os.sched_getaffinity(0)))
     if count < 2:
         return []
+    groups = _grouped(alone, _work, count, stays)
+    return _written(parts.head, alone, groups, "".join([*others, parts.rest]))
+
+
+def in_small_units(parts: Parts, work: Callable[[str], float], least: float,
+                   most: int) -> list[str]:
+    """The units of a program, the longest first: at `most` so many, of the `least` work or more,
+    by the work of each function.
+
+    Functions that run steps are apart, too, and nothing is inlined into another: that is for cores
+    that have nothing else to do.
+    """
+    alone = [*_functions(parts.first), *(text for text in parts.kernels if _is_whole(text)),
+             *(text for text in parts.bodies if _is_whole(text) and "_table" not in text)]
+    known = set(alone)
+    others = [text for text in (*parts.kernels, *parts.bodies) if text not in known]
+    names = {name for text in others for name in _NAME.findall(text)}
+    if names:  # who calls those stays with them
+        uses = re.compile(rf"\b(?:{'|'.join(names)})\b")
+        others += [text for text in alone if uses.search(text)]
+        alone = [text for text in alone if not uses.search(text)]
+        order = {text: k for k, text in enumerate((*parts.kernels, *parts.bodies))}
+        others.sort(key=lambda text: order.get(text, -1))
+    stays = sum(map(work, others))
+    count = min(round((sum(map(work, alone)) + stays) / least), MOST_UNITS, most)
+    groups = _grouped(alone, work, max(count, 1), stays)
+    return _written(parts.head, alone, groups, "".join([*others, parts.program]))
+
+
+def called_names(text: str) -> list[str]:
+    """The names before parentheses in a text of C, most of which follow a space: a fiftieth of the
+    time of a regular expression."""
+    names = []
+    for part in text.split("(")[:-1]:
+        name = part.rpartition(" ")[2]
+        if not name.isidentifier():
+            found = _LAST.search(name)
+            if found is None:
+                continue
+            name = found[0]
+        names.append(name)
+    return names
+
+
+def _grouped(texts: Sequence[str], work: Callable[[str], float], count: int,
+             first: float) -> list[list[str]]:
+    """Groups of about the same work, of which the first has some already."""
     groups: list[list[str]] = [[] for _ in range(count)]
-    sizes = [stays, *[0.0] * (count - 1)]
-    for text in sorted(alone, key=_work, reverse=True):
+    sizes = [first, *[0.0] * (count - 1)]
+    works = {text: work(text) for text in texts}
+    for text in sorted(texts, key=works.__getitem__, reverse=True):
         smallest = sizes.index(min(sizes))
         groups[smallest].append(text)
-        sizes[smallest] += _work(text)
+        sizes[smallest] += works[text]
+    return groups
+
+
+def _written(head: str, alone: Sequence[str], groups: Sequence[Sequence[str]],
+             rest: str) -> list[str]:
     known = head.replace("const i64 ft_abi = 2;\n", "").replace(
         "static const ft_api *ft;", f"extern {_HIDDEN} const ft_api *ft;")
     known = _CLOCK.sub(r"extern \g<0>", known)
     begin = head.replace("static const ft_api *ft;", f"{_HIDDEN} const ft_api *ft;")
     declared = "".join(map(_declared, alone))
-    return ["".join([begin, declared, *map(_shared, groups[0]), *others, rest]),
+    return ["".join([begin, declared, *map(_shared, groups[0]), rest]),
             *("".join([known, declared, *map(_shared, group)]) for group in groups[1:] if group)]
 
 
@@ -73,6 +147,12 @@ def _is_alone(text: str) -> bool:
     """Whether a text is functions that call no kernel and keep no state."""
     return len(_FUNCTION.findall(text)) == len(re.findall(r"^[^\s}]", text, re.M)) \
         and _OTHERS.search(text) is None
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is functions, with declarations for them, that keep no state."""
+    return len(_FUNCTION.findall(text)) == len(re.findall(
+        rf"^(?!struct |{re.escape(_HIDDEN)})[^\s}}]", text, re.M))
 
 
 def _declared(text: str) -> str:

@@ -17,6 +17,7 @@ from functrans._runtime import Program
 from functrans.lowering.c import baseline, lower
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.toolchain import is_clang
+from functrans.lowering.c.units import called_names
 from tests.lowering.programs_of_lanes import PROGRAMS
 
 CUT = ("branches", "nested", "rules", "running_sums")
@@ -136,6 +137,63 @@ def test_pieces_and_single_vectors_have_the_bits_of_the_full_build(name, cache, 
             file.unlink()
     assert bits(ft.jit(lambda *xs: ft.vmap(fun)(*xs))(*args)) == first
     assert "'baseline': False" in program_of(cache)
+
+
+def recurrence(params, xs):
+    """Loops forward and backward, products with epilogues, scatters, and functions of float64."""
+    def step(h, x):
+        z = gate(x @ params["w"] + h @ params["u"])
+        h = jnp.tanh(h * z + x @ params["v"])
+        return h, h.at[0].add(jnp.sum(z)) @ params["o"]
+
+    def gate(x):
+        return 1 / (1 + jnp.exp(-x))
+
+    h, ys = ft.lax.scan(step, jnp.zeros_like(params["h"]), xs)
+    rows = jnp.zeros((6, ys.shape[-1])).at[jnp.arange(len(xs)) % 6].add(ys[:, 0])
+    power = jnp.abs(h).astype("float64") ** 1.5
+    return jnp.sum(ft.nn.log_softmax(ys) ** 2) + jnp.sum(rows ** 3) + jnp.sum(power)
+
+
+def test_small_units_have_the_bits_of_the_full_build(cache, monkeypatch):
+    """Bodies of loops, steps, kernels and functions are in units of their own."""
+    monkeypatch.setattr(baseline, "LEAST_SAVED", -1_000_000)
+    monkeypatch.setattr(baseline, "PIECE", 20)
+    monkeypatch.setattr(baseline, "APART", 20)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
+    rng = np.random.default_rng(0)
+    shapes = {"w": (5, 8), "u": (8, 8), "v": (5, 8), "o": (8, 4), "h": (3, 8)}
+    params = {k: rng.standard_normal(s).astype(np.float32) for k, s in shapes.items()}
+    args = params, rng.standard_normal((9, 3, 5)).astype(np.float32)
+    asked = []
+    monkeypatch.setattr(lower, "baseline_units", lambda text, real=lower.baseline_units: (
+        asked.append(real(text)), asked[-1])[1])
+    first = bits(ft.jit(ft.value_and_grad(recurrence))(*args))
+    units = asked[0]
+    assert len(units) > 8 and "'baseline': True" in program_of(cache)
+    homes = {name: [k for k, unit in enumerate(units)
+                    if any(f" {name}(void" in line and line.endswith("{")
+                           for line in unit.split("\n"))] for name in ("body0", "body1", "k0")}
+    assert all(len(home) == 1 for home in homes.values())
+    assert len({home[0] for home in homes.values()}) == 3
+    monkeypatch.setattr(lower, "baseline_units", lambda text: None)
+    for file in cache.iterdir():
+        if file.suffix in (".so", ".manifest"):
+            file.unlink()
+    assert bits(ft.jit(ft.value_and_grad(lambda *xs: recurrence(*xs)))(*args)) == first
+    assert "'baseline': False" in program_of(cache)
+
+
+def test_names_before_parentheses():
+    text = "static f32 k0(void *arg) {\n  x = (-exp_f32(load(p + (i * 2)), a[min(2)]));\n" \
+           "  if (y) f->g(!isnan(z)); (void)z; }"
+    assert called_names(text) == ["k0", "exp_f32", "load", "min", "g", "isnan"]
+
+
+def test_no_unit_sets_the_compiler_up_again():
+    """The attribute `target` takes gcc as long as many kernels."""
+    text = lowered_of(*oscillators(64)).text
+    assert "ft_stops(ctx)" in text.text and "target(" not in text.text
 
 
 def test_small_programs_have_no_baseline_build():
