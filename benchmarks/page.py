@@ -283,6 +283,9 @@ SECTIONS = (
             "`benchmarks/first_calls.py`: eight programs over lanes, four older ones, and twelve "
             "of common kinds. A baseline build runs first, and the full one is made in the "
             "background. One round.", first_calls),
+    Section("first-programs-intel-xeon", "First calls of 20 programs of common kinds since then",
+            "`benchmarks/first_calls.py --folder first_programs`, in builds that are divided by "
+            "work. One round.", first_calls),
     Section("devices-h100", "Two H100, NVLink",
             "`benchmarks/devices.py`: a transformer of 12 layers, and sums of all GPUs' arrays "
             "from a jitted call. Efficiency is the time on one GPU by that on two.", devices),
