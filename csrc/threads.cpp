@@ -498,10 +498,11 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     return run_alone(body, arg, n, few ? n : grain, stops, context);
   }
   LoopCost cost(body, n, grain, estimate > 0 ? estimate : grains * kUnknownPiece,
-                threads_at_most());
+                threads_at_most(), thread_count());
   const std::int64_t time = cost.alone(), begin = clock_nanoseconds();
   const bool crowded = is_crowded(begin);
-  const auto [wanted, best, saved] = cost.choose(most, few);
+  const LoopsMay may = running == nullptr ? LoopsMay::kTry : running->loops_may();
+  const auto [wanted, best, saved] = cost.choose(most, few, may);
   if (running != nullptr && std::max(best, wanted) > 1) {
     running->could_save(saved, static_cast<int>(std::max(best, wanted)) - 1);
   }
@@ -522,7 +523,7 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   std::int64_t pieces = threads;
   if (!few) pieces = std::clamp(time / kPieceTime, threads, threads * kPieces);
   const std::int64_t each = (grains - 1) / pieces + 1;
-  const bool awake = threads > 1 && !openmp && awake_among(threads - 1) + 1 == threads;
+  const bool awake = openmp || awake_among(threads - 1) + 1 == threads;
   bool whole;
   if (threads == 1) {
     whole = run_alone(body, arg, n, step, stops, context);
@@ -539,8 +540,8 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     if (threads == 1) cost.note_alone(taken);
     if (threads > 1 && is_long) cost.note_spent(openmp ? taken * threads : pool.spent.load());
     const bool all = openmp || 2 * pool.joined.load() >= threads - 1;
-    if (threads > 1 && (awake || few || is_long) && !crowded && all) {
-      cost.note_together(taken, threads, most);
+    if (threads > 1) {
+      cost.note_together(taken, threads, most, (awake || few || is_long) && !crowded && all);
     }
   } else if (running != nullptr) {
     running->disturb();
@@ -555,6 +556,9 @@ ProgramRun::ProgramRun(ProgramThreads& threads) noexcept
   if (outer_ == nullptr) {
     ticket_ = threads.begin(threads_at_most());
     cap_of_run = threads.cap(ticket_);
+    loops_may_ = threads.loops_may(ticket_);
+  } else {
+    loops_may_ = outer_->loops_may_;
   }
   const int helpers = std::min(threads.helpers.load(std::memory_order_relaxed), thread_count() - 1);
   if (helpers <= 0 || layer.load(std::memory_order_relaxed) != ThreadLayer::kOwn ||

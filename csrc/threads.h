@@ -41,6 +41,7 @@ class ProgramRun {
   void disturb() noexcept { disturbed_ = true; }
   // Notes that the program ran a loop of so many indices.
   void note_work(std::int64_t n) noexcept { work_ = work_ * 31 + n; }
+  LoopsMay loops_may() const noexcept { return loops_may_; }
 
  private:
   ProgramThreads& threads_;
@@ -51,6 +52,7 @@ class ProgramRun {
   int most_ = 0, cap_before_ = 0;
   int ticket_ = -1;
   bool counted_ = false, disturbed_ = false;
+  LoopsMay loops_may_ = LoopsMay::kTry;
 };
 
 // The run of a program that this thread is in, or nullptr.

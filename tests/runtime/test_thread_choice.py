@@ -51,14 +51,14 @@ def program(simulated):
 
 @pytest.fixture
 def loop(simulated):
-    """A function that runs a new loop so often; the threads of each run."""
+    """A function that runs a new loop, or the last again; the threads of each run."""
 
-    def run(times, runs, estimate):
-        loop.number += 1
+    def run(times, runs, estimate=100_000, again=False, sound=True, noise=0.02):
+        loop.number += not again
         used = np.zeros(runs, np.int32)
         simulated.simulated_loop(
-            loop.number, estimate, pointer(np.asarray(times, float)), THREADS, runs,
-            ctypes.c_double(0.02), loop.number, pointer(used))  # fmt: skip
+            loop.number, estimate, pointer(np.asarray(times, float)), THREADS, runs, int(sound),
+            ctypes.c_double(noise), loop.number, pointer(used))  # fmt: skip
         return used
 
     return run
@@ -124,7 +124,7 @@ def test_a_number_of_threads_that_is_no_power_of_two(program):
 @pytest.mark.parametrize("microseconds", [0.5, 5, 9])
 def test_a_loop_below_the_threshold_takes_one_thread(loop, microseconds):
     times = SHAPES["ideal"] * microseconds * 1000
-    assert np.all(loop(times, 500, estimate=100_000) == 1)
+    assert np.all(loop(times, 500) == 1)
     used = loop(times, 500, estimate=10_000_000)
     assert np.all(used[1:] == 1), "an estimate counts until the first run is done"
 
@@ -140,3 +140,70 @@ def test_a_loop_takes_the_threads_that_pay(loop, shape, microseconds, estimate):
     # the fewest threads of which half would take a tenth longer
     assert chosen == LEVELS[np.argmin(times * 1.1 ** np.arange(5))]
     assert late.mean() <= 1.02 * np.median(late), "no more than a fiftieth is lost to trials"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("before", "after"), [(1, 7000), (60, 7000), (7000, 50), (7000, 1)])
+def test_a_loop_that_changed_is_soon_measured_anew(loop, before, after, shape):
+    on = np.median(loop(SHAPES[shape] * before * 1000, 300)[-50:])
+    times, late = SHAPES[shape] * after * 1000, 2 if on == 1 else 8
+    used = loop(times, 60, again=True)
+    fresh = loop(times, 60 - late)
+    assert np.median(used[30:]) == np.median(fresh[30:])
+    assert spent(times, used).sum() <= 1.1 * spent(times, fresh).sum() + late * times.max()
+
+
+def test_one_run_that_took_long_changes_nothing(loop):
+    fast = SHAPES["best on 4"] * 100_000
+    loop(fast, 300)
+    for _ in range(20):
+        loop(fast * 10, 1, again=True)
+        assert np.median(loop(fast, 20, again=True)) == 4
+
+
+def test_a_loop_with_data_in_caches_and_in_memory_is_seldom_measured_anew(loop):
+    slow, fast = SHAPES["ideal"] * 1e6, SHAPES["ideal"] * 2e5
+    loop(slow, 100)
+    used = np.concatenate([loop(times, 4, again=True)
+                           for _ in range(500) for times in (fast, slow)])  # fmt: skip
+    assert np.mean(used == THREADS) > 0.95
+
+
+@pytest.mark.parametrize("estimate", [100_000, 10_000_000])
+def test_a_loop_on_more_threads_than_cores_leaves_them(loop, estimate):
+    crowded = np.array([8e5, 5e5, 26e6, 26e6, 26e6])
+    used = loop(crowded, 1000, estimate, sound=False)
+    assert np.sum(used > 2) <= 12, "a few runs are on too many threads, ever"
+    assert spent(crowded, used[20:]).mean() < 1.1 * crowded[0]
+    free = SHAPES["ideal"] * 8e5
+    used = loop(free, 8000, estimate, again=True)
+    assert used[-1] == THREADS, "which are tried again when the CPUs are free"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_trials_of_loops_and_programs_become_rare(loop, program, shape):
+    for used in (loop(SHAPES[shape] * 3e5, 20000), program(SHAPES[shape] * 1e6, 20000)):
+        early, late = used[1000:3000], used[-2000:]
+        usual = np.median(late)
+        assert np.sum(late != usual) <= 20 and np.sum(late != usual) <= np.sum(early != usual)
+
+
+def test_more_threads_have_to_gain_a_twentieth(program):
+    times = np.array([1, 0.985, 0.99, 0.98, 0.985]) * 1e6
+    assert np.median(program(times, 300)[100:]) == 1
+    assert np.median(program(times * np.array([1, 0.9, 1, 1, 1]), 300)[-100:]) == 2
+
+
+@pytest.mark.parametrize("microseconds", [12, 30, 60])
+@pytest.mark.parametrize("threads", [2, 4, 16])
+def test_loops_that_share_data_find_what_pays_all_of_them(simulated, threads, microseconds):
+    loops, levels = 50, LEVELS[: threads.bit_length()]
+    times = (0.1 + 0.9 / levels) * microseconds * 1000 + 500 * np.log2(levels)
+    made, taken = simulated.new_program(), np.zeros(200)
+    simulated.simulated_loops(
+        ctypes.c_void_p(made), 10_000 * (threads + 100 * microseconds), loops, pointer(times),
+        ctypes.c_double(3000), threads, len(taken), ctypes.c_double(0.02), threads,
+        pointer(taken))  # fmt: skip
+    simulated.delete_program(made)
+    together = loops * times[np.argmin(times * 1.1 ** np.arange(len(times)))]
+    assert np.median(taken[-100:]) <= 1.06 * together
