@@ -11,7 +11,7 @@ the median of rounds. Before them a program is called until the runtime knows wh
 with each number of threads anew. Numbers of threads beyond the processors that this process may
 use are left out. The efficiency is the speed-up over one thread by the number of threads. Results
 have to be the same bits on any number of threads, at the first call and at the last.
-`--folder thread_programs` measures five programs that threads were not chosen with.
+`--folder thread_programs` measures ten programs that threads were not chosen with.
 
 `beside` is what two processes compute together, each on all threads, over what one computes alone:
 below 1 they are in each other's way. The first line is the machine's own: how much more processes

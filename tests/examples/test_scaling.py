@@ -63,7 +63,7 @@ def test_programs_are_twenty_that_exist():
 def test_programs_that_are_kept_apart_have_all_sizes():
     titles = scaling.titles_of(scaling.options(["--folder", "thread_programs"]))
     sizes = [scaling.folder_at("thread_programs").load(title).SIZES for title in titles]
-    assert len(titles) == 5 and all({"tiny", "small", "server"} <= set(each) for each in sizes)
+    assert len(titles) == 10 and all({"tiny", "small", "server"} <= set(each) for each in sizes)
 
 
 def test_a_program_is_measured_and_written(tmp_path, monkeypatch, capsys):
