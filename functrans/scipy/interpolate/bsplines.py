@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
@@ -15,6 +13,7 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_with_keys_class
 from functrans.scipy.arguments import inexact, known_size, one_of
 from functrans.scipy.interpolate.piecewise import Extrapolate, table
+from functrans.scipy.products import matmul
 from functrans.typing import Array, ArrayLike
 
 
@@ -108,6 +107,91 @@ class BSpline:
             t, k = t[1:-1], k - 1
         return BSpline.tree_unflatten((k, self.extrapolate, self.axis), (t, c))
 
+    def antiderivative(self, nu: int = 1) -> BSpline:
+        """The spline that is the integral from the first knot, taken nu times."""
+        t, c, k = self.t, self.c, self.k
+        c = c[:t.shape[0] - k - 1]
+        for _ in range(known_size("interpolate.BSpline", "nu", nu, 0)):
+            width = ((t[k + 1:] - t[:-k - 1]) / (k + 1)).reshape(-1, *(1,) * (c.ndim - 1))
+            sums = jnp.cumsum(c * width.astype(c.dtype), axis=0)
+            c = jnp.concatenate([jnp.zeros_like(sums[:1]), sums])
+            t, k = jnp.concatenate([t[:1], t, t[-1:]]), k + 1
+        how = False if self.extrapolate == "periodic" else self.extrapolate
+        return BSpline.tree_unflatten((k, how, self.axis), (t, c))
+
+    def integrate(self, a: ArrayLike, b: ArrayLike) -> Array:
+        """The integral from a to b: beyond the knots of the outer polynomials, or of nothing."""
+        whole = self.antiderivative()
+        if self.extrapolate is True:
+            return whole(b) - whole(a)
+        first, last = self.t[self.k], self.t[self.t.shape[0] - self.k - 1]
+        low, high, _ = inexact(a, b, self.t)
+        if self.extrapolate is False:
+            return whole(jnp.clip(high, first, last)) - whole(jnp.clip(low, first, last))
+        period, start = last - first, whole(first)
+
+        def at(x: Array) -> Array:
+            turns = jnp.floor((x - first) / period)
+            return whole(x - turns * period) + turns * (whole(last) - start)
+
+        return at(high) - at(low)
+
+    @classmethod
+    def basis_element(cls, t: ArrayLike, extrapolate: Extrapolate = True) -> BSpline:
+        """The B-spline of the knots t, of degree len(t) - 2.
+
+        >>> import functrans as ft
+        >>> hat = ft.scipy.interpolate.BSpline.basis_element([0.0, 1.0, 2.0])
+        >>> float(hat(0.5))
+        0.5
+        """
+        (knots,) = inexact(t)
+        k = known_size("interpolate.BSpline.basis_element", "len(t)", knots.shape[0], 2) - 2
+        outer = jnp.concatenate([jnp.full(k, 0, knots.dtype) + knots[0] - 1, knots,
+                                 jnp.full(k, 0, knots.dtype) + knots[-1] + 1])
+        c = jnp.zeros(outer.shape[0] - k - 1, knots.dtype).at[k].set(1)
+        return cls(outer, c, k, extrapolate)
+
+
+def local_basis(t: Array, k: int, n: int, x: Array) -> tuple[Array, Array]:
+    """The first of the k + 1 B-splines that are not 0 at places (m,), and their values (m, k + 1).
+
+    Source: Cox, J. Inst. Math. Appl. 10 (1972); de Boor, J. Approx. Theory 6 (1972).
+    """
+    i = jnp.clip(jnp.searchsorted(t, x, side="right") - 1, k, n - 1)
+    values = [jnp.ones_like(x)]
+    for r in range(1, k + 1):
+        after = [jnp.zeros_like(x)] * (r + 1)
+        for j in range(r):
+            left, right = t[i + 1 + j - r], t[i + 1 + j]
+            part = values[j] / (right - left)
+            after[j] = after[j] + (right - x) * part
+            after[j + 1] = after[j + 1] + (x - left) * part
+        values = after
+    return i - k, jnp.stack(values, axis=-1)
+
+
+def interpolating_knots(places: Array, k: int) -> Array:
+    """The knots of a spline through as many places as it has coefficients."""
+    n = places.shape[0]
+    if k == 0:
+        return jnp.concatenate([places, places[-1:]])
+    if k % 2:
+        inner = places[(k + 1) // 2:n - (k + 1) // 2]
+    else:
+        middles = (places[1:] + places[:-1]) / 2
+        inner = middles[k // 2:n - 1 - k // 2]
+    return jnp.concatenate([jnp.repeat(places[:1], k + 1), inner, jnp.repeat(places[-1:], k + 1)])
+
+
+def collocation(knots: Array, k: int, places: Array) -> Array:
+    """The matrix of all B-splines at places."""
+    n = knots.shape[0] - k - 1
+    first, values = local_basis(knots, k, n, places)
+    rows = jnp.arange(places.shape[0])[:, None]
+    matrix = jnp.zeros((places.shape[0], n), values.dtype)
+    return matrix.at[rows, first[:, None] + jnp.arange(k + 1)].set(values)
+
 
 def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | None = None,
                        bc_type: None = None, axis: int = 0) -> BSpline:
@@ -131,21 +215,44 @@ def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | No
             raise ArgumentError(f"functrans.scipy.interpolate.make_interp_spline: t has shape "
                                 f"{knots.shape}.", where=user_source(),
                                 why=f"there are {n + k + 1} knots.")
-    elif k == 0:
-        knots = jnp.concatenate([places, places[-1:]])
     else:
-        if k % 2:
-            inner = places[(k + 1) // 2:n - (k + 1) // 2]
-        else:
-            middles = (places[1:] + places[:-1]) / 2
-            inner = middles[k // 2:n - 1 - k // 2]
-        knots = jnp.concatenate([jnp.repeat(places[:1], k + 1), inner,
-                                 jnp.repeat(places[-1:], k + 1)])
-    basis = BSpline.tree_unflatten((k, True, 0), (knots, jnp.asarray(np.eye(n)).astype(
-        places.dtype)))
+        knots = interpolating_knots(places, k)
     if k == 0:
         c = values
     else:
-        c = jnp.linalg.solve(basis(places).astype(values.dtype), values.reshape(n, -1)).reshape(
-            values.shape)
+        c = jnp.linalg.solve(collocation(knots, k, places).astype(values.dtype),
+                             values.reshape(n, -1)).reshape(values.shape)
     return BSpline.tree_unflatten((k, True, axis), (knots, c))
+
+
+def make_lsq_spline(x: ArrayLike, y: ArrayLike, t: ArrayLike, k: int = 3,
+                    w: ArrayLike | None = None, axis: int = 0) -> BSpline:
+    """The spline of degree k with knots t that is nearest to y at growing places x.
+
+    Squares of distances are weighted by the squares of `w`. Raises ShapeError for fewer places
+    than coefficients. Source: de Boor, A Practical Guide to Splines (1978), ch. XIV.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.linspace(0.0, 1.0, 9)
+    >>> knots = [0.0, 0.0, 0.5, 1.0, 1.0]
+    >>> s = ft.scipy.interpolate.make_lsq_spline(x, 2 * x, knots, k=1)
+    >>> round(float(s(0.25)), 3)
+    0.5
+    """
+    k = known_size("interpolate.make_lsq_spline", "k", k, 0)
+    places, values, axis = table("make_lsq_spline", x, y, axis, max(k + 1, 1))
+    knots, _ = inexact(t, places)
+    count = places.shape[0]
+    if knots.ndim != 1 or not k < knots.shape[0] - k - 1 <= count:
+        raise ShapeError(f"functrans.scipy.interpolate.make_lsq_spline: t has shape "
+                         f"{knots.shape}, there are {count} places, k is {k}.",
+                         where=user_source(),
+                         why="there are len(t) - k - 1 coefficients, as many as places at most.")
+    matrix = collocation(knots, k, places).astype(values.dtype)
+    rows = values.reshape(count, -1)
+    if w is not None:
+        weights = jnp.broadcast_to(inexact(w)[0], (count,)).astype(values.dtype)[:, None]
+        matrix, rows = matrix * weights, rows * weights
+    q, r = jnp.linalg.qr(matrix)
+    c = jnp.linalg.solve(r, matmul(q.T.conj(), rows))
+    return BSpline.tree_unflatten((k, True, axis), (knots, c.reshape(-1, *values.shape[1:])))
