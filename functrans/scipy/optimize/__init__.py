@@ -1,9 +1,20 @@
 """Minima, roots and fits, differentiated as solutions, with the names of scipy.optimize."""
 
 from functrans.core.errors import publish
+from functrans.scipy.optimize.assignment import linear_sum_assignment
+from functrans.scipy.optimize.constraints import Bounds, LinearConstraint, NonlinearConstraint
+from functrans.scipy.optimize.differences import (
+    approx_fprime,
+    check_grad,
+    rosen,
+    rosen_der,
+    rosen_hess,
+    rosen_hess_prod,
+)
 from functrans.scipy.optimize.least_squares import curve_fit, least_squares
 from functrans.scipy.optimize.linear import linprog, nnls
 from functrans.scipy.optimize.minimizing import minimize
+from functrans.scipy.optimize.monotone import IsotonicResults, isotonic_regression
 from functrans.scipy.optimize.results import (
     LeastSquaresResults,
     LinprogResults,
@@ -15,11 +26,27 @@ from functrans.scipy.optimize.results import (
 from functrans.scipy.optimize.roots import fixed_point, root
 from functrans.scipy.optimize.scalar_minima import minimize_scalar
 from functrans.scipy.optimize.scalar_roots import bisect, brentq, newton, ridder, root_scalar
+from functrans.scipy.optimize.short import (
+    brent,
+    fmin,
+    fmin_bfgs,
+    fmin_cg,
+    fmin_l_bfgs_b,
+    fminbound,
+    fsolve,
+    golden,
+    leastsq,
+    lsq_linear,
+)
 
 __all__ = [
-    "LeastSquaresResults", "LinprogResults", "OptimizeResults", "RootResults", "ScalarResults",
-    "ScalarRootResults", "bisect", "brentq", "curve_fit", "fixed_point", "least_squares",
-    "linprog", "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar",
+    "Bounds", "IsotonicResults", "LeastSquaresResults", "LinearConstraint", "LinprogResults",
+    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults", "ScalarRootResults",
+    "approx_fprime", "bisect", "brent", "brentq", "check_grad", "curve_fit", "fixed_point", "fmin",
+    "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fminbound", "fsolve", "golden",
+    "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment", "linprog",
+    "lsq_linear", "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root",
+    "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod",
 ]
 
 publish(globals(), __all__)

@@ -150,15 +150,37 @@ def lbfgs(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int, maxcor: int,
 
 def lbfgs_in_bounds(fun: ValueAndGrad, x: Array, gtol: float, maxiter: int, maxcor: int,
                     ftol: float, lower: Array, upper: Array) -> Minimum:
-    """BFGS of limited memory among the variables that are not at a bound that holds them.
+    """BFGS of limited memory among the variables that are not at a bound that holds them."""
+    def direction(state: Minimum, free: Array) -> Array:
+        return -_two_loops(state.memory, free)
+
+    return _projected_descent(fun, x, _no_pairs(x, maxcor), direction, _with_pair, gtol, maxiter,
+                              ftol, lower, upper)
+
+
+def newton_in_bounds(fun: ValueAndGrad, x: Array, gtol: float, maxiter: int, ftol: float,
+                     lower: Array, upper: Array) -> Minimum:
+    """Newton's method with truncated conjugate gradients among the variables that are free."""
+    def direction(state: Minimum, free: Array) -> Array:
+        return _truncated(fun, state.x, free, free != 0)
+
+    return _projected_descent(fun, x, (), direction, lambda memory, s, y: memory, gtol, maxiter,
+                              ftol, lower, upper)
+
+
+def _projected_descent(fun: ValueAndGrad, x: Array, memory: Any,
+                       direction: Callable[[Minimum, Array], Array],
+                       remember: Callable[[Any, Array, Array], Any], gtol: float, maxiter: int,
+                       ftol: float, lower: Array, upper: Array) -> Minimum:
+    """Steps along arcs that the bounds bend.
 
     Source: Bertsekas, Projected Newton methods, SIAM J. Control Optim. 20 (1982).
     """
     x = jnp.clip(x, lower, upper)
     value, gradient = fun(x)
 
-    def is_small(x: Array, gradient: Array) -> Array:
-        return jnp.max(jnp.abs(jnp.clip(x - gradient, lower, upper) - x)) <= gtol
+    def is_small(x: Array, g: Array) -> Array:
+        return jnp.max(jnp.abs(jnp.clip(x - g, lower, upper) - x)) <= gtol
 
     def unfinished(state: Minimum) -> Any:
         return ~state.converged & ~state.failed & (state.nit < maxiter)
@@ -167,21 +189,21 @@ def lbfgs_in_bounds(fun: ValueAndGrad, x: Array, gtol: float, maxiter: int, maxc
         held = ((state.x <= lower) & (state.gradient > 0)) | (
             (state.x >= upper) & (state.gradient < 0))
         free = jnp.where(held, 0, state.gradient)
-        p = jnp.where(held, 0, -_two_loops(state.memory, free))
+        p = jnp.where(held, 0, direction(state, free))
         p = jnp.where(vdot(p, free) < 0, p, -free)
         first = jnp.where(state.nit == 0, jnp.minimum(
             1, 1 / jnp.maximum(jnp.linalg.norm(p), float(finfo(p.dtype).tiny))), 1)
         point, step = projected(fun, state.x, state.value, state.gradient, p, first, lower, upper)
-        pairs = _with_pair(state.memory, point - state.x, step.gradient - state.gradient)
+        known = remember(state.memory, point - state.x, step.gradient - state.gradient)
         change = jnp.abs(step.value - state.value)
         small = change <= ftol * jnp.maximum(1, jnp.maximum(jnp.abs(step.value),
                                                             jnp.abs(state.value)))
         converged = is_small(point, step.gradient) | (small & step.found)
         return Minimum(point, step.value, step.gradient, state.nit + 1,
-                       state.nfev + step.evaluations, converged, ~step.found & ~converged, pairs)
+                       state.nfev + step.evaluations, converged, ~step.found & ~converged, known)
 
     start = Minimum(x, value, gradient, jnp.array(0), jnp.array(1), is_small(x, gradient),
-                    ~jnp.isfinite(value), _no_pairs(x, maxcor))
+                    ~jnp.isfinite(value), memory)
     return lax.while_loop(unfinished, improve, start)
 
 
@@ -205,33 +227,39 @@ def conjugate_gradients(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int
 
 
 def newton_cg(fun: ValueAndGrad, x: Array, is_small: Any, maxiter: int) -> Minimum:
-    """Newton's method with truncated conjugate gradients: Nocedal and Wright, algorithm 7.1."""
+    """Newton's method with truncated conjugate gradients."""
     def direction(state: Minimum) -> Array:
-        g = state.gradient
-        size = jnp.linalg.norm(g)
-        limit = jnp.minimum(0.5, jnp.sqrt(size)) * size
-
-        def times(v: Array) -> Array:
-            return jvp(lambda z: fun(z)[1], (state.x,), (v,))[1]
-
-        def unfinished(inner: Any) -> Any:
-            _, r, _, count, done = inner
-            return ~done & (jnp.linalg.norm(r) > limit) & (count < 2 * g.size + 10)
-
-        def improve(inner: Any) -> Any:
-            z, r, d, count, _ = inner
-            hd = times(d)
-            curvature = vdot(d, hd)
-            bad = curvature <= float(finfo(g.dtype).eps) * vdot(d, d)
-            rr = vdot(r, r)
-            alpha = rr / jnp.where(bad, 1, curvature)
-            after = r + alpha * hd
-            # where the function is not convex, what was found so far, or the gradient
-            z = jnp.where(bad, jnp.where(count == 0, d, z), z + alpha * d)
-            return (z, jnp.where(bad, r, after),
-                    jnp.where(bad, d, vdot(after, after) / rr * d - after), count + 1, bad)
-
-        start = (jnp.zeros_like(g), g, -g, jnp.array(0), jnp.array(False))
-        return lax.while_loop(unfinished, improve, start)[0]
+        return _truncated(fun, state.x, state.gradient, None)
 
     return descend(fun, x, (), direction, lambda memory, *_: memory, is_small, maxiter)
+
+
+def _truncated(fun: ValueAndGrad, x: Array, g: Array, free: Array | None) -> Array:
+    """Newton's step among the free variables: Nocedal and Wright (2006), algorithm 7.1."""
+    size = jnp.linalg.norm(g)
+    limit = jnp.minimum(0.5, jnp.sqrt(size)) * size
+
+    def times(v: Array) -> Array:
+        found: Array = jvp(lambda z: fun(z)[1], (x,), (v,))[1]
+        return found if free is None else jnp.where(free, found, 0)
+
+    def unfinished(inner: Any) -> Any:
+        _, r, _, count, done = inner
+        return ~done & (jnp.linalg.norm(r) > limit) & (count < 2 * g.size + 10)
+
+    def improve(inner: Any) -> Any:
+        z, r, d, count, _ = inner
+        hd = times(d)
+        curvature = vdot(d, hd)
+        bad = curvature <= float(finfo(g.dtype).eps) * vdot(d, d)
+        rr = vdot(r, r)
+        alpha = rr / jnp.where(bad, 1, curvature)
+        after = r + alpha * hd
+        # where the function is not convex, what was found so far, or the gradient
+        z = jnp.where(bad, jnp.where(count == 0, d, z), z + alpha * d)
+        return (z, jnp.where(bad, r, after),
+                jnp.where(bad, d, vdot(after, after) / rr * d - after), count + 1, bad)
+
+    start = (jnp.zeros_like(g), g, -g, jnp.array(0), jnp.array(False))
+    step: Array = lax.while_loop(unfinished, improve, start)[0]
+    return step

@@ -13,13 +13,17 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted
 from functrans.scipy.arguments import one_of
+from functrans.scipy.optimize.constraints import sides_of
 from functrans.scipy.optimize.descent import (
+    MAXITER_REACHED,
+    NO_LOWER_POINT,
     Minimum,
     bfgs,
     conjugate_gradients,
     lbfgs,
     lbfgs_in_bounds,
     newton_cg,
+    newton_in_bounds,
 )
 from functrans.scipy.optimize.implicit import (
     Function,
@@ -29,43 +33,76 @@ from functrans.scipy.optimize.implicit import (
     start_of,
     with_args,
 )
+from functrans.scipy.optimize.powell import powell
 from functrans.scipy.optimize.results import OptimizeResults
+from functrans.scipy.optimize.sequential import conditions, sqp
 from functrans.scipy.optimize.simplex import nelder_mead
+from functrans.scipy.optimize.trust_region import METHODS as TRUST
+from functrans.scipy.optimize.trust_region import trust_region
 from functrans.transforms.derivatives import grad, value_and_grad
 from functrans.typing import Array, ArrayLike
 
 _METHODS = ("bfgs", "l-bfgs-b", "l-bfgs-experimental-do-not-rely-on-this", "cg", "newton-cg",
-            "nelder-mead")
+            *TRUST, "tnc", "slsqp", "trust-constr", "nelder-mead", "powell")
+_BOUNDED = ("l-bfgs-b", "tnc", "slsqp", "trust-constr", "nelder-mead", "powell")
+_CONSTRAINED = ("slsqp", "trust-constr")
+_STEP_TOLERANCE = 1e-4  # of methods without derivatives
 
 
-def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *, method: str,
-             tol: float | None = None, options: Mapping[str, Any] | None = None,
-             bounds: Any = None) -> OptimizeResults:
+def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
+             method: str | None = None, tol: float | None = None,
+             options: Mapping[str, Any] | None = None, bounds: Any = None, constraints: Any = (),
+             jac: Any = None, hess: Any = None, hessp: Any = None, callback: None = None
+             ) -> OptimizeResults:
     """The minimum of `fun(x, *args)` near x0, an array of any shape; gradients are automatic.
 
-    `method` is "BFGS", "L-BFGS-B" (which takes `bounds`: a pair of arrays, or a pair for each
-    variable), "CG", "Newton-CG" or "Nelder-Mead". Options are `maxiter`, `gtol` (the norm of the
-    gradient, 1e-5), `norm`, `line_search_maxiter`, `maxcor` and `ftol` of "L-BFGS-B", `xatol`,
-    `fatol` and `adaptive` of "Nelder-Mead"; `tol` stands for the tolerances.
+    `method` is "BFGS" (the default), "L-BFGS-B" (that with bounds), "CG", "Newton-CG",
+    "trust-ncg", "trust-krylov", "trust-exact", "dogleg", "TNC", "SLSQP" (that with constraints) or
+    "trust-constr" (the same), and without derivatives "Nelder-Mead" or "Powell". `bounds` are a
+    pair of arrays, a pair for each variable, or `Bounds`, of "L-BFGS-B", "TNC", "SLSQP",
+    "Nelder-Mead" and "Powell". `constraints` are `{"type": "eq" or "ineq", "fun": f}` (f(x) is 0,
+    or not negative), `LinearConstraint`, `NonlinearConstraint`, or a list of such.
+
+    Options are `maxiter`, `gtol` (the norm of the gradient, 1e-5), `norm`, `line_search_maxiter`,
+    `maxcor` and `ftol` of "L-BFGS-B", `ftol` of "TNC" and "SLSQP", `initial_trust_radius`,
+    `max_trust_radius` and `eta` of trust regions, `xatol`, `fatol` and `adaptive` of
+    "Nelder-Mead", `xtol` and `ftol` of "Powell"; `tol` stands for the tolerances. `jac=True` says
+    that fun returns the gradient too, which is left; functions for `jac`, `hess` and `hessp` are
+    not called.
 
     The loop is a `while_loop`: under `vmap` each lane ends by itself. x and fun are differentiated
-    by the implicit function theorem, in what `fun` closes over, in `args` and in the bounds; the
-    search is not. Raises ArgumentError for unknown methods and options.
+    by the implicit function theorem, in what `fun` and constraints close over, in `args` and in
+    the bounds; the search is not. Raises ArgumentError for unknown methods and options.
 
     >>> import functrans as ft
     >>> f = lambda x, a: ((x - a) ** 2).sum()
     >>> a = ft.numpy.array([1.0, 2.0])
     >>> ft.scipy.optimize.minimize(f, ft.numpy.zeros(2), (a,), method="BFGS").x.round(3).tolist()
     [1.0, 2.0]
+    >>> line = {"type": "eq", "fun": lambda x: x.sum() - 2}
+    >>> found = ft.scipy.optimize.minimize(f, ft.numpy.zeros(2), (a,), constraints=line)
+    >>> found.x.round(3).tolist()
+    [0.5, 1.5]
     """
+    is_constrained = bool(constraints) or hasattr(constraints, "_fields")
+    if method is None:
+        method = "SLSQP" if is_constrained else "BFGS" if bounds is None else "L-BFGS-B"
     how = str(method).lower()
+    if how in ("cobyla", "cobyqa"):
+        raise ArgumentError(f"functrans.scipy.optimize.minimize: there is no method={method!r}.",
+                            where=user_source(), why="derivatives of fun and of constraints are "
+                            "known.", fix="method='SLSQP'")
     one_of("optimize.minimize", "method.lower()", how, _METHODS)
+    one_of("optimize.minimize", "callback", callback, (None,))
     if not isinstance(args, tuple):
         raise ArgumentError(f"functrans.scipy.optimize.minimize: args is a {type(args).__name__}.",
                             where=user_source(), fix="args=(a,)")
-    if bounds is not None and how != "l-bfgs-b":
+    if bounds is not None and how not in _BOUNDED:
         raise ArgumentError(f"functrans.scipy.optimize.minimize: method={method!r} takes no "
                             "bounds.", where=user_source(), fix="method='L-BFGS-B'")
+    if is_constrained and how not in _CONSTRAINED:
+        raise ArgumentError(f"functrans.scipy.optimize.minimize: method={method!r} takes no "
+                            "constraints.", where=user_source(), fix="method='SLSQP'")
     of_args = with_args("minimize", fun, args)
     start = start_of("minimize", "x0", x0)
     shape = start.shape
@@ -75,10 +112,16 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *, method
                          where=user_source(), why="there is nothing to minimize over.")
 
     def value(x: Array) -> Array:
-        return scalar_value("minimize", lambda z: of_args(z.reshape(shape)), x)
+        def of_shape(z: Array) -> Any:
+            found = of_args(z.reshape(shape))
+            return found[0] if jac is True else found
+
+        return scalar_value("minimize", of_shape, x)
 
     given = dict(options or {})
     limits = None if bounds is None else limits_of(bounds, x)
+    if how in _CONSTRAINED:
+        return _constrained(value, x, shape, given, tol, limits, constraints)
 
     def search(x: Array) -> tuple[Array, Any]:
         found, inverse = _searched(how, value, x, given, tol, limits)
@@ -98,20 +141,67 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *, method
                            inverse, nfev, nfev, nit)
 
 
+def _constrained(value: Any, x: Array, shape: tuple[int, ...], given: dict[str, Any],
+                 tol: float | None, limits: tuple[Array, Array] | None, constraints: Any
+                 ) -> OptimizeResults:
+    """A minimum that is differentiated together with its multipliers."""
+    known = option("minimize", given, {"maxiter": 200, "ftol": 1e-9 if tol is None else tol})
+    sides = sides_of(constraints, x, shape)
+    free = limits is None
+    ends = (jnp.full_like(x, -math.inf), jnp.full_like(x, math.inf)) if free else limits
+    assert ends is not None
+    fun = value_and_grad(value)
+    n, me, ma = x.size, sides.equal(x).size, sides.above(x).size
+
+    def search(z: Array) -> tuple[Array, Any]:
+        end = sqp(fun, sides, ends, z[:n], known["ftol"], known["maxiter"])
+        status = jnp.where(end.converged, 0, jnp.where(end.failed, NO_LOWER_POINT,
+                                                       MAXITER_REACHED))
+        return jnp.concatenate([end.x, end.equal, end.above]), (
+            end.converged, status, end.nfev, end.nit)
+
+    start = jnp.concatenate([x, jnp.zeros(me + ma, x.dtype)])
+    z, (converged, status, nfev, nit) = solution(
+        lambda z: conditions(fun, sides, ends, z, n, me), start, search)
+    at = z[:n]
+    lowest, slope = fun(at)
+    return OptimizeResults(at.reshape(shape), converged, status, lowest, slope.reshape(shape),
+                           None, nfev, nfev, nit)
+
+
 def _searched(how: str, value: Any, x: Array, given: dict[str, Any], tol: float | None,
               limits: tuple[Array, Array] | None) -> tuple[Minimum, Array | None]:
     fun = value_and_grad(value)
     inverse = None
+    short = _STEP_TOLERANCE if tol is None else tol
     if how == "nelder-mead":
-        known = option("minimize", given, {
-            "maxiter": 200 * x.size, "xatol": 1e-4 if tol is None else tol,
-            "fatol": 1e-4 if tol is None else tol, "adaptive": False})
+        known = option("minimize", given, {"maxiter": 200 * x.size, "xatol": short,
+                                           "fatol": short, "adaptive": False})
         end, small = nelder_mead(value, x, known["xatol"], known["fatol"], known["maxiter"],
-                                 known["adaptive"])
+                                 known["adaptive"], limits)
         return Minimum(end.points[0], end.values[0], x, end.nit, end.nfev, small, small & False,
+                       ()), None
+    if how == "powell":
+        known = option("minimize", given, {"maxiter": 1000 * x.size, "xtol": short,
+                                           "ftol": short})
+        path, small = powell(value, x if limits is None else jnp.clip(x, *limits), known["xtol"],
+                             known["ftol"], known["maxiter"], limits)
+        return Minimum(path.x, path.value, x, path.nit, path.nfev, small, small & False,
                        ()), None
     common: dict[str, Any] = {"gtol": 1e-5 if tol is None else tol, "norm": np.inf,
                               "maxiter": 200 * x.size, "line_search_maxiter": 20}
+    if how == "tnc":
+        known = option("minimize", given, {**common, "ftol": 2.2e-9 if tol is None else tol})
+        lower, upper = (jnp.full_like(x, -math.inf), jnp.full_like(x, math.inf)) \
+            if limits is None else limits
+        return newton_in_bounds(fun, x, known["gtol"], known["maxiter"], known["ftol"], lower,
+                                upper), None
+    if how in TRUST:
+        known = option("minimize", given, {**common, "initial_trust_radius": 1.0,
+                                           "max_trust_radius": 1000.0, "eta": 0.15})
+        return trust_region(how, fun, x, _small(known), known["maxiter"],
+                            known["initial_trust_radius"], known["max_trust_radius"],
+                            known["eta"]), None
     if how.startswith("l-bfgs"):
         common |= {"maxcor": 10, "ftol": 2.2e-9 if tol is None else tol}
         common["maxiter"] = 15000

@@ -93,6 +93,22 @@ def minimize_scalar(fun: Function, bracket: Any = None, bounds: Any = None,
     return ScalarResults(at, value(at), converged, nfev, nit)
 
 
+def minimum_of_line(f: Function, a: Array, b: Array, relative: float, limit: int
+                    ) -> tuple[Array, Array]:
+    """The minimum downhill of two points, and the number of evaluations."""
+    low, middle, high, calls = _bracket(f, [a, b])
+    x, (_, nfev, _) = _brent(f, jnp.minimum(low, high), jnp.maximum(low, high), middle, relative,
+                             1e-11, limit, calls)
+    return x, nfev
+
+
+def minimum_within(f: Function, low: Array, high: Array, relative: float, absolute: float,
+                   limit: int) -> tuple[Array, Array]:
+    """The minimum between two points, and the number of evaluations."""
+    x, (_, nfev, _) = _brent(f, low, high, None, relative, absolute, limit, jnp.array(0))
+    return x, nfev
+
+
 def _bracket(f: Function, points: list[Array]) -> Any:
     """Three points, the middle one below the others: downhill in growing steps."""
     if len(points) == 3:

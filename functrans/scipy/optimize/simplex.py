@@ -10,6 +10,8 @@ from functrans import numpy as jnp
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array
 
+Limits = tuple[Array, Array] | None
+
 
 class Simplex(NamedTuple):
     """Its corners, the lowest one first."""
@@ -21,17 +23,24 @@ class Simplex(NamedTuple):
 
 
 def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any, maxiter: int,
-                adaptive: bool) -> tuple[Simplex, Array]:
-    """The simplex around a minimum, and whether it became small.
+                adaptive: bool, limits: Limits = None) -> tuple[Simplex, Array]:
+    """The simplex around a minimum, and whether it became small; points are put within limits.
 
     Source: Nelder and Mead, Computer Journal 7 (1965); for `adaptive` Gao and Han, Comput. Optim.
     Appl. 51 (2012).
     """
     n = x.size
+
+    def within(point: Array) -> Array:
+        return point if limits is None else jnp.clip(point, *limits)
+
+    x = within(x)
     expand, contract, shrink = (1 + 2 / n, 0.75 - 1 / (2 * n), 1 - 1 / n) if adaptive \
         else (2.0, 0.5, 0.5)
     corners = jnp.where(x != 0, 1.05 * x, 0.00025)
     points = jnp.concatenate([x[None], jnp.where(jnp.eye(n, dtype=bool), corners, x)])
+    if limits is not None:  # corners beyond an upper bound are reflected, not put on it
+        points = within(jnp.where(points > limits[1], 2 * limits[1] - points, points))
     start = _sorted(points, vmap(fun)(points), jnp.array(0), jnp.array(n + 1))
 
     def is_small(s: Simplex) -> Any:
@@ -44,7 +53,7 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
     def improve(s: Simplex) -> Simplex:
         middle = jnp.mean(s.points[:-1], axis=0)
         worst, away = s.points[-1], middle - s.points[-1]
-        reflected = middle + away
+        reflected = within(middle + away)
         value = fun(reflected)
         best, second, last = s.values[0], s.values[-2], s.values[-1]
         # the one further point that the value of the reflected one asks for
@@ -52,7 +61,7 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
         outside = ~farther & (value >= second) & (value < last)
         inside = ~farther & (value >= second) & (value >= last)
         factor = jnp.where(farther, expand, jnp.where(outside, contract, -contract))
-        other = middle + factor * away
+        other = within(middle + factor * away)
         tried = farther | outside | inside
         other_value = lax.cond(tried, fun, lambda _: value, other)
         take_other = (farther & (other_value < value)) | (outside & (other_value <= value)) | (

@@ -1,0 +1,170 @@
+"""Names of SciPy that return the solution alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as jnp
+from functrans.core.errors import ShapeError
+from functrans.core.source import user_source
+from functrans.scipy.arguments import inexact, of_rank
+from functrans.scipy.optimize.implicit import Function
+from functrans.scipy.optimize.least_squares import least_squares
+from functrans.scipy.optimize.minimizing import minimize
+from functrans.scipy.optimize.results import LeastSquaresResults
+from functrans.scipy.optimize.roots import root
+from functrans.scipy.optimize.scalar_minima import minimize_scalar
+from functrans.scipy.products import matmul
+from functrans.typing import Array, ArrayLike
+
+
+def _tuple(args: Any) -> tuple[Any, ...]:
+    return args if isinstance(args, tuple) else (args,)
+
+
+def _options(**given: Any) -> Mapping[str, Any]:
+    return {k: v for k, v in given.items() if v is not None}
+
+
+def fsolve(func: Function, x0: ArrayLike, args: Any = (), fprime: Function | None = None,
+           xtol: float = 1.49012e-8, maxfev: int | None = None) -> Array:
+    """A root of a function of a vector; see `root`, which says whether it was found.
+
+    >>> import functrans as ft
+    >>> ft.scipy.optimize.fsolve(lambda x: x ** 3 - 8, ft.numpy.ones(1)).round(4).tolist()
+    [2.0]
+    """
+    found = root(func, x0, _tuple(args), jac=fprime, options=_options(xtol=xtol, maxfev=maxfev))
+    return found.x
+
+
+def leastsq(func: Function, x0: ArrayLike, args: Any = (), Dfun: Function | None = None,
+            ftol: float = 1.49012e-8, xtol: float = 1.49012e-8, gtol: float = 0.0,
+            maxfev: int | None = None) -> tuple[Array, Array]:
+    """x with the least sum of squares of residuals, and 1 where it was found; see `least_squares`.
+
+    >>> import functrans as ft
+    >>> x, flag = ft.scipy.optimize.leastsq(lambda x: x - 2.0, ft.numpy.zeros(1))
+    >>> x.tolist(), int(flag)
+    ([2.0], 1)
+    """
+    found = least_squares(func, x0, "2-point" if Dfun is None else Dfun, ftol=ftol, xtol=xtol,
+                          gtol=gtol, method="lm", max_nfev=maxfev, args=_tuple(args))
+    return found.x, jnp.where(found.success, 1, 5)
+
+
+def fmin(func: Function, x0: ArrayLike, args: Any = (), xtol: float = 1e-4, ftol: float = 1e-4,
+         maxiter: int | None = None) -> Array:
+    """A minimum by Nelder and Mead's method; see `minimize`.
+
+    >>> import functrans as ft
+    >>> ft.scipy.optimize.fmin(lambda x: ((x - 2) ** 2).sum(), ft.numpy.ones(1)).round(2).tolist()
+    [2.0]
+    """
+    return minimize(func, x0, _tuple(args), method="Nelder-Mead",
+                    options=_options(xatol=xtol, fatol=ftol, maxiter=maxiter)).x
+
+
+def fmin_bfgs(f: Function, x0: ArrayLike, fprime: Function | None = None, args: Any = (),
+              gtol: float = 1e-5, norm: float = np.inf, maxiter: int | None = None) -> Array:
+    """A minimum by BFGS; see `minimize`. Gradients are automatic: `fprime` is not called.
+
+    >>> import functrans as ft
+    >>> f = lambda x: ((x - 2) ** 2).sum()
+    >>> ft.scipy.optimize.fmin_bfgs(f, ft.numpy.ones(1)).round(4).tolist()
+    [2.0]
+    """
+    return minimize(f, x0, _tuple(args), method="BFGS",
+                    options=_options(gtol=gtol, norm=norm, maxiter=maxiter)).x
+
+
+def fmin_cg(f: Function, x0: ArrayLike, fprime: Function | None = None, args: Any = (),
+            gtol: float = 1e-5, norm: float = np.inf, maxiter: int | None = None) -> Array:
+    """A minimum by conjugate gradients; see `minimize`. `fprime` is not called.
+
+    >>> import functrans as ft
+    >>> f = lambda x: ((x - 2) ** 2).sum()
+    >>> ft.scipy.optimize.fmin_cg(f, ft.numpy.ones(1)).round(4).tolist()
+    [2.0]
+    """
+    return minimize(f, x0, _tuple(args), method="CG",
+                    options=_options(gtol=gtol, norm=norm, maxiter=maxiter)).x
+
+
+def fmin_l_bfgs_b(func: Function, x0: ArrayLike, fprime: Function | None = None, args: Any = (),
+                  approx_grad: int = 0, bounds: Any = None, m: int = 10, factr: float = 1e7,
+                  pgtol: float = 1e-5, maxiter: int = 15000
+                  ) -> tuple[Array, Array, dict[str, Array]]:
+    """A minimum within bounds, its value, a dict of gradient and counts; see `minimize`.
+
+    func returns its value, or without `fprime` and `approx_grad` also the gradient, which is left.
+
+    >>> import functrans as ft
+    >>> f = lambda x: ((x - 2) ** 2).sum()
+    >>> x, value, _ = ft.scipy.optimize.fmin_l_bfgs_b(f, ft.numpy.ones(1), approx_grad=True)
+    >>> x.round(4).tolist()
+    [2.0]
+    """
+    found = minimize(func, x0, _tuple(args), method="L-BFGS-B", bounds=bounds,
+                     jac=True if fprime is None and not approx_grad else None, options={
+                         "maxcor": m, "ftol": factr * float(np.finfo(float).eps), "gtol": pgtol,
+                         "maxiter": maxiter})
+    return found.x, found.fun, {"grad": found.jac, "warnflag": found.status, "nit": found.nit,
+                                "funcalls": found.nfev}
+
+
+def fminbound(func: Function, x1: ArrayLike, x2: ArrayLike, args: Any = (), xtol: float = 1e-5,
+              maxfun: int = 500) -> Array:
+    """A minimum of a function of one number between two; see `minimize_scalar`.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.optimize.fminbound(lambda x: (x - 1) ** 2, 0.0, 3.0)), 3)
+    1.0
+    """
+    return minimize_scalar(func, bounds=(x1, x2), args=_tuple(args), method="bounded",
+                           options={"xatol": xtol, "maxiter": maxfun}).x
+
+
+def brent(func: Function, args: Any = (), brack: Any = None, tol: float = 1.48e-8,
+          maxiter: int = 500) -> Array:
+    """A minimum of a function of one number by Brent's method; see `minimize_scalar`.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.optimize.brent(lambda x: (x - 1) ** 2)), 3)
+    1.0
+    """
+    return minimize_scalar(func, brack, args=_tuple(args), method="brent", tol=tol,
+                           options={"maxiter": maxiter}).x
+
+
+def golden(func: Function, args: Any = (), brack: Any = None, tol: float | None = None,
+           maxiter: int = 5000) -> Array:
+    """A minimum of a function of one number by golden sections; see `minimize_scalar`.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.optimize.golden(lambda x: (x - 1) ** 2)), 3)
+    1.0
+    """
+    return minimize_scalar(func, brack, args=_tuple(args), method="golden", tol=tol,
+                           options={"maxiter": maxiter}).x
+
+
+def lsq_linear(A: ArrayLike, b: ArrayLike, bounds: Any = (-np.inf, np.inf), method: str = "trf",
+               tol: float = 1e-10, *, max_iter: int | None = None) -> LeastSquaresResults:
+    """x within bounds with the least sum of squares of A x - b; see `least_squares`.
+
+    >>> import functrans as ft
+    >>> ft.scipy.optimize.lsq_linear([[1.0], [1.0]], [1.0, 3.0]).x.round(4).tolist()
+    [2.0]
+    """
+    matrix, right = inexact(A, b)
+    of_rank("optimize.lsq_linear", "A", matrix, 2)
+    if right.shape != matrix.shape[:1]:
+        raise ShapeError(f"functrans.scipy.optimize.lsq_linear: A has shape {matrix.shape}, b "
+                         f"{right.shape}.", where=user_source(), why="b has a value for each row.")
+    return least_squares(lambda x: matmul(matrix, x) - right, jnp.zeros_like(matrix[0]),
+                         lambda x: matrix, bounds, {"bvls": "trf"}.get(method, method), ftol=tol,
+                         xtol=tol, gtol=tol, max_nfev=max_iter)
