@@ -2,6 +2,17 @@
 
 from functrans.core.errors import publish
 from functrans.scipy.signal import windows
+from functrans.scipy.signal.classical import (
+    bessel,
+    buttord,
+    cheb1ord,
+    cheb2ord,
+    ellip,
+    ellipord,
+    iirfilter,
+    iirnotch,
+    iirpeak,
+)
 from functrans.scipy.signal.convolution import (
     convolve,
     convolve2d,
@@ -20,6 +31,30 @@ from functrans.scipy.signal.filtering import (
     sosfilt_zi,
     sosfiltfilt,
 )
+from functrans.scipy.signal.forms import (
+    bilinear,
+    firls,
+    firwin2,
+    freqs,
+    freqz_zpk,
+    group_delay,
+    kaiser_atten,
+    kaiser_beta,
+    kaiserord,
+    normalize,
+    sos2zpk,
+    tf2sos,
+    tf2zpk,
+    zpk2sos,
+)
+from functrans.scipy.signal.peaks import (
+    argrelextrema,
+    argrelmax,
+    argrelmin,
+    find_peaks,
+    peak_prominences,
+    peak_widths,
+)
 from functrans.scipy.signal.resampling import (
     decimate,
     hilbert,
@@ -29,6 +64,18 @@ from functrans.scipy.signal.resampling import (
     upfirdn,
 )
 from functrans.scipy.signal.responses import freqz, freqz_sos, sos2tf, sosfreqz, zpk2tf
+from functrans.scipy.signal.sequences import (
+    check_COLA,
+    check_NOLA,
+    correlation_lags,
+    czt,
+    czt_points,
+    deconvolve,
+    lombscargle,
+    max_len_seq,
+    vectorstrength,
+    zoom_fft,
+)
 from functrans.scipy.signal.short_time import istft, stft
 from functrans.scipy.signal.smoothing import (
     medfilt,
@@ -50,13 +97,19 @@ from functrans.scipy.signal.waveforms import (
 from functrans.scipy.signal.windows import get_window
 
 __all__ = [
-    "butter", "cheby1", "cheby2", "chirp", "coherence", "convolve", "convolve2d", "correlate",
-    "correlate2d", "csd", "decimate", "detrend", "fftconvolve", "filtfilt", "firwin", "freqz",
-    "freqz_sos", "gausspulse", "get_window", "hilbert", "hilbert2", "istft", "lfilter",
-    "lfilter_zi", "medfilt", "medfilt2d", "oaconvolve", "order_filter", "periodogram", "resample",
-    "resample_poly", "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sosfilt",
-    "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "sweep_poly",
-    "unit_impulse", "upfirdn", "welch", "wiener", "windows", "zpk2tf",
+    "argrelextrema", "argrelmax", "argrelmin", "bessel", "bilinear", "butter", "buttord",
+    "cheb1ord", "cheb2ord", "cheby1", "cheby2", "check_COLA", "check_NOLA", "chirp",
+    "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags",
+    "csd", "czt", "czt_points", "decimate", "deconvolve", "detrend", "ellip", "ellipord",
+    "fftconvolve", "filtfilt", "find_peaks", "firls", "firwin", "firwin2", "freqs", "freqz",
+    "freqz_sos", "freqz_zpk", "gausspulse", "get_window", "group_delay", "hilbert", "hilbert2",
+    "iirfilter", "iirnotch", "iirpeak", "istft", "kaiser_atten", "kaiser_beta", "kaiserord",
+    "lfilter", "lfilter_zi", "lombscargle", "max_len_seq", "medfilt", "medfilt2d", "normalize",
+    "oaconvolve", "order_filter", "peak_prominences", "peak_widths", "periodogram", "resample",
+    "resample_poly", "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk",
+    "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
+    "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "vectorstrength", "welch",
+    "wiener", "windows", "zoom_fft", "zpk2sos", "zpk2tf",
 ]
 
 publish(globals(), __all__)

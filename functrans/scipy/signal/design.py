@@ -49,7 +49,7 @@ def butter(N: int, Wn: Cutoff, btype: str = "low", analog: bool = False, output:
     >>> b.round(2).tolist()
     [0.5, 0.5]
     """
-    return _made("butter", butterworth(_order("butter", N)), Wn, btype, analog, output, fs)
+    return made("butter", butterworth(_order("butter", N)), Wn, btype, analog, output, fs)
 
 
 def cheby1(N: int, rp: float, Wn: Cutoff, btype: str = "low", analog: bool = False,
@@ -62,7 +62,7 @@ def cheby1(N: int, rp: float, Wn: Cutoff, btype: str = "low", analog: bool = Fal
     [0.5, 0.5]
     """
     prototype = chebyshev_1(_order("cheby1", N), float(rp))
-    return _made("cheby1", prototype, Wn, btype, analog, output, fs)
+    return made("cheby1", prototype, Wn, btype, analog, output, fs)
 
 
 def cheby2(N: int, rs: float, Wn: Cutoff, btype: str = "low", analog: bool = False,
@@ -75,15 +75,16 @@ def cheby2(N: int, rs: float, Wn: Cutoff, btype: str = "low", analog: bool = Fal
     [0.5, 0.5]
     """
     prototype = chebyshev_2(_order("cheby2", N), float(rs))
-    return _made("cheby2", prototype, Wn, btype, analog, output, fs)
+    return made("cheby2", prototype, Wn, btype, analog, output, fs)
 
 
 def _order(name: str, N: int) -> int:
     return known_size(f"signal.{name}", "N", N, 0)
 
 
-def _made(name: str, prototype: Zeros, Wn: Cutoff, btype: str, analog: bool, output: str,
-          fs: float | None) -> tuple[Array, ...] | Array:
+def made(name: str, prototype: Zeros, Wn: Cutoff, btype: str, analog: bool, output: str,
+         fs: float | None) -> tuple[Array, ...] | Array:
+    """A prototype as a filter of a band, in the form of `output`."""
     one_of(f"signal.{name}", "btype", btype.lower(), tuple(_BANDS))
     one_of(f"signal.{name}", "output", output, ("ba", "zpk", "sos"))
     band = _BANDS[btype.lower()]
@@ -148,7 +149,7 @@ def windowed_sinc(numtaps: int, cutoff: Cutoff, width: float | None = None,
                             where=user_source(), why="frequencies grow, between 0 and half of the "
                             "sampling rate.")
     if width is not None:
-        window = ("kaiser", _kaiser_beta(2.285 * (size - 1) * np.pi * width / nyquist + 7.95))
+        window = ("kaiser", kaiser_parameter(2.285 * (size - 1) * np.pi * width / nyquist + 7.95))
     if isinstance(pass_zero, str):
         one_of("signal.firwin", "pass_zero", pass_zero,
                ("bandstop", "lowpass", "bandpass", "highpass"))
@@ -170,7 +171,7 @@ def windowed_sinc(numtaps: int, cutoff: Cutoff, width: float | None = None,
     return np.asarray(taps)
 
 
-def _kaiser_beta(attenuation: float) -> float:
+def kaiser_parameter(attenuation: float) -> float:
     """Kaiser's parameter for an attenuation in dB: Oppenheim and Schafer (2009), eq. 7.75."""
     if attenuation > 50:
         return 0.1102 * (attenuation - 8.7)

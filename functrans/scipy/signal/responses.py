@@ -29,7 +29,7 @@ def freqz(b: ArrayLike, a: ArrayLike = 1, worN: int | ArrayLike | None = 512, wh
     if plot is not None:
         raise refused("signal.freqz", "plot", "it draws nothing.", "plot(*freqz(b, a))")
     top, bottom = (jnp.atleast_1d(v) for v in inexact(b, a))
-    w = _angles(worN, whole, include_nyquist, fs)
+    w = angles(worN, whole, include_nyquist, fs)
     at = jnp.exp(-1j * w)
     return w * fs / (2 * math.pi), jnp.polyval(top[::-1], at) / jnp.polyval(bottom[::-1], at)
 
@@ -45,7 +45,7 @@ def sosfreqz(sos: ArrayLike, worN: int | ArrayLike | None = 512, whole: bool = F
     """
     (sections,) = inexact(sos)
     of_rank("signal.sosfreqz", "sos", sections, 2)
-    w = _angles(worN, whole, False, fs)
+    w = angles(worN, whole, False, fs)
     at = jnp.exp(-1j * w)
     powers = jnp.stack([jnp.ones_like(at), at, at * at])
     response = jnp.prod(matmul(sections[:, :3], powers) / matmul(sections[:, 3:], powers), axis=0)
@@ -55,8 +55,9 @@ def sosfreqz(sos: ArrayLike, worN: int | ArrayLike | None = 512, whole: bool = F
 freqz_sos = sosfreqz
 
 
-def _angles(worN: int | ArrayLike | None, whole: bool, include_nyquist: bool, fs: ArrayLike
-            ) -> Array:
+def angles(worN: int | ArrayLike | None, whole: bool, include_nyquist: bool, fs: ArrayLike
+           ) -> Array:
+    """The angles on the circle of a number of frequencies, or of those that are given."""
     if worN is None or isinstance(worN, int):
         count = 512 if worN is None else worN
         end = include_nyquist and not whole
