@@ -15,7 +15,8 @@ from tests.scipy.comparing import Pair, same
 
 rng = np.random.default_rng(0)
 both = Pair(signal, scipy.signal)
-LINES = {"smooth": np.cumsum(rng.standard_normal(80)), "flat": rng.integers(0, 4, 40) + 0.0,
+LINES = {"smooth": np.cumsum(rng.standard_normal(80)),
+         "flat": np.repeat(rng.permutation(20), rng.integers(1, 4, 20)) + 0.0,
          "one": np.ones(5), "two": np.array([1.0, 2.0]), "empty": np.zeros(0),
          "ends": np.array([3.0, 1, 2, 1, 3])}
 ASKED = [{}, {"height": 0.5}, {"height": (None, 2.0)}, {"threshold": (0.2, 1.5)}, {"distance": 5},

@@ -5,11 +5,13 @@ import warnings
 import numpy as np
 import pytest
 import scipy.cluster.vq
+import scipy.spatial
 import scipy.spatial.distance
 from scipy.spatial import transform as known
 
 import functrans as ft
 from functrans.core.errors import ArgumentError, ShapeError
+from functrans.scipy import spatial
 from functrans.scipy.cluster import vq
 from functrans.scipy.spatial import distance
 from functrans.scipy.spatial.transform import Rotation, Slerp
@@ -33,6 +35,40 @@ def test_distances(metric):
     if metric not in ("jensenshannon", "mahalanobis", "seuclidean"):
         w = rng.random(4)
         both(metric, A[1], B[1], w=w)
+
+
+def test_distances_of_masks():
+    both = Pair(distance, scipy.spatial.distance)
+    a, b, w = A > 0.5, B > 0.4, rng.random(4)
+    for metric in ("dice", "rogerstanimoto", "russellrao", "sokalsneath", "yule"):
+        for weights in (None, w):
+            both(metric, a[1], b[1], w=weights)
+        both("cdist", a, b, metric)
+    both("directed_hausdorff", A, B)
+    pairs = distance.pdist(A)
+    for name, given in (("num_obs_y", pairs), ("is_valid_y", pairs), ("is_valid_y", pairs[:4]),
+                        ("num_obs_dm", distance.squareform(pairs)),
+                        ("is_valid_dm", distance.squareform(pairs)), ("is_valid_dm", A)):
+        assert getattr(distance, name)(given) == getattr(scipy.spatial.distance, name)(
+            np.asarray(given))
+    with pytest.raises(ShapeError, match="4 distances"):
+        distance.num_obs_y(pairs[:4])
+
+
+def test_sets_of_points():
+    both = Pair(spatial, scipy.spatial)
+    for p in (1, 2, 3, np.inf):
+        both("minkowski_distance", A, B[0], p)
+        both("minkowski_distance_p", A, B[0], p)
+        both("distance_matrix", A, B, p)
+    both("procrustes", A[1:4], B)
+    ends = A[1] / np.linalg.norm(A[1]), B[1] / np.linalg.norm(B[1])
+    both("geometric_slerp", *ends, np.linspace(0, 1, 5))
+    both("geometric_slerp", *ends, 0.3)
+    check_grads(lambda a: spatial.procrustes(a, B)[2], (A[1:4],), 1)
+    check_grads(lambda t: spatial.geometric_slerp(*ends, t), (np.array([0.2, 0.7]),), 1)
+    with pytest.raises(ArgumentError, match="unit sphere"):
+        spatial.geometric_slerp(A[1], B[1], 0.5)
 
 
 def test_other_distances():

@@ -15,8 +15,8 @@ from functrans.scipy.ndimage.filters import Modes, Sizes, around, padded
 from functrans.typing import Array, ArrayLike
 
 
-def _around(name: str, input: ArrayLike, size: Any, footprint: Any, mode: Modes, cval: Any,
-            origin: Sizes) -> Array:
+def around_each(name: str, input: ArrayLike, size: Any, footprint: Any, mode: Modes, cval: Any,
+                origin: Sizes) -> Array:
     """The elements of all neighbourhoods, along a new first axis."""
     x = jnp.asarray(input)
     if footprint is None and size is None:
@@ -49,7 +49,7 @@ def rank_filter(input: ArrayLike, rank: int, size: Any = None, footprint: Any = 
     >>> ft.scipy.ndimage.rank_filter(ft.numpy.array([3, 1, 2]), 1, size=3).tolist()
     [3, 2, 2]
     """
-    found = _around("rank_filter", input, size, footprint, mode, cval, origin)
+    found = around_each("rank_filter", input, size, footprint, mode, cval, origin)
     return _ranked("rank_filter", found, int(rank))
 
 
@@ -69,7 +69,7 @@ def median_filter(input: ArrayLike, size: Any = None, footprint: Any = None, out
     >>> ft.scipy.ndimage.median_filter(ft.numpy.array([1, 9, 2, 3]), size=3).tolist()
     [1, 2, 3, 3]
     """
-    found = _around("median_filter", input, size, footprint, mode, cval, origin)
+    found = around_each("median_filter", input, size, footprint, mode, cval, origin)
     return _ranked("median_filter", found, found.shape[0] // 2)
 
 
@@ -86,7 +86,7 @@ def percentile_filter(input: ArrayLike, percentile: float, size: Any = None, foo
     if not 0 <= share <= 100:
         raise ArgumentError(f"functrans.scipy.ndimage.percentile_filter: percentile is "
                             f"{percentile}.", where=user_source(), why="it is up to 100.")
-    found = _around("percentile_filter", input, size, footprint, mode, cval, origin)
+    found = around_each("percentile_filter", input, size, footprint, mode, cval, origin)
     count = found.shape[0]
     rank = count - 1 if share == 100 else int(float(count) * share / 100)
     return _ranked("percentile_filter", found, rank)
@@ -118,7 +118,7 @@ def _extreme(name: str, reduce: Any, input: ArrayLike, size: Any, footprint: Any
              cval: Any, origin: Sizes) -> Array:
     x = jnp.asarray(input)
     if footprint is not None or size is None:
-        found: Array = reduce(_around(name, x, size, footprint, mode, cval, origin), axis=0)
+        found: Array = reduce(around_each(name, x, size, footprint, mode, cval, origin), axis=0)
         return found
     sizes, origins, modes = (per_axis(f"ndimage.{name}", n, v, range(x.ndim)) for n, v in (
         ("size", size), ("origin", origin), ("mode", mode)))
@@ -126,7 +126,7 @@ def _extreme(name: str, reduce: Any, input: ArrayLike, size: Any, footprint: Any
         shape = [sizes[a] if i == a else 1 for i in range(x.ndim)]
         where = [origins[a] if i == a else 0 for i in range(x.ndim)]
         if sizes[a] > 1:
-            x = reduce(_around(name, x, shape, None, modes[a], cval, where), axis=0)
+            x = reduce(around_each(name, x, shape, None, modes[a], cval, where), axis=0)
     return x
 
 
@@ -158,5 +158,5 @@ def _along(name: str, reduce: Any, input: ArrayLike, size: int, axis: int, mode:
     axis = axis_index(axis, x.ndim, name)
     shape = [int(size) if i == axis else 1 for i in range(x.ndim)]
     where = [origin if i == axis else 0 for i in range(x.ndim)]
-    found: Array = reduce(_around(name, x, shape, None, mode, cval, where), axis=0)
+    found: Array = reduce(around_each(name, x, shape, None, mode, cval, where), axis=0)
     return found

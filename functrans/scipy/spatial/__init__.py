@@ -1,8 +1,16 @@
-"""Distances and rotations, with the names of scipy.spatial."""
+"""Distances, rotations and sets of points, with the names of scipy.spatial."""
 
 from functrans.core.errors import explain_missing_names
 from functrans.scipy.spatial import distance, transform
+from functrans.scipy.spatial.points import (
+    distance_matrix,
+    geometric_slerp,
+    minkowski_distance,
+    minkowski_distance_p,
+    procrustes,
+)
 
-__all__ = ["distance", "transform"]
+__all__ = ["distance", "distance_matrix", "geometric_slerp", "minkowski_distance",
+           "minkowski_distance_p", "procrustes", "transform"]
 
 explain_missing_names(globals())

@@ -17,8 +17,10 @@ from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine",
-           "euclidean", "hamming", "jaccard", "jensenshannon", "mahalanobis", "minkowski", "pdist",
-           "seuclidean", "sqeuclidean", "squareform"]
+           "dice", "directed_hausdorff", "euclidean", "hamming", "is_valid_dm", "is_valid_y",
+           "jaccard", "jensenshannon", "mahalanobis", "minkowski", "num_obs_dm", "num_obs_y",
+           "pdist", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean",
+           "squareform", "yule"]
 
 
 def _root(x: Array) -> Array:
@@ -167,6 +169,66 @@ def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     return _ratio(jnp.sum(weights * ((x != 0) != (y != 0))), jnp.sum(weights * some))
 
 
+def _counts(name: str, u: ArrayLike, v: ArrayLike, w: ArrayLike | None) -> tuple[Array, ...]:
+    """The weights where both are not 0, the first alone, the second alone, and neither."""
+    x, y = _pair(name, u, v)
+    weights, a, b = _weights(x, w), x != 0, y != 0
+    return tuple(jnp.sum(weights * which) for which in (a & b, a & ~b, ~a & b, ~a & ~b))
+
+
+def dice(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """(tf + ft) / (2 tt + tf + ft), where tf counts components that are 0 in v alone.
+
+    >>> round(float(dice([1.0, 1.0, 0.0], [1.0, 0.0, 0.0])), 4)
+    0.3333
+    """
+    both, first, second, _ = _counts("dice", u, v, w)
+    return (first + second) / (2 * both + first + second)
+
+
+def rogerstanimoto(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """2 (tf + ft) / (tt + ff + 2 (tf + ft)); see `dice`.
+
+    >>> float(rogerstanimoto([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]))
+    0.5
+    """
+    both, first, second, none = _counts("rogerstanimoto", u, v, w)
+    off = 2 * (first + second)
+    return off / (both + none + off)
+
+
+def russellrao(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """The share of components that are 0 in u or v.
+
+    >>> round(float(russellrao([1.0, 1.0, 0.0], [1.0, 0.0, 0.0])), 4)
+    0.6667
+    """
+    both, *others = _counts("russellrao", u, v, w)
+    return (others[0] + others[1] + others[2]) / (both + others[0] + others[1] + others[2])
+
+
+def sokalsneath(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """2 (tf + ft) / (tt + 2 (tf + ft)); see `dice`.
+
+    >>> round(float(sokalsneath([1.0, 1.0, 0.0], [1.0, 0.0, 0.0])), 4)
+    0.6667
+    """
+    both, first, second, _ = _counts("sokalsneath", u, v, w)
+    off = 2 * (first + second)
+    return off / (both + off)
+
+
+def yule(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """2 tf ft / (tt ff + tf ft), and 0 where tf ft is; see `dice`.
+
+    >>> float(yule([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]))
+    1.0
+    """
+    both, first, second, none = _counts("yule", u, v, w)
+    half = first * second
+    return _ratio(2 * half, both * none + half)
+
+
 def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
     """sum w |u - v| / (|u| + |v|), where 0 / 0 is 0.
 
@@ -209,10 +271,12 @@ def jensenshannon(p: ArrayLike, q: ArrayLike, base: ArrayLike | None = None, *, 
 
 _METRICS: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType({
     "braycurtis": braycurtis, "canberra": canberra, "chebyshev": chebyshev,
-    "cityblock": cityblock, "correlation": correlation, "cosine": cosine, "euclidean": euclidean,
+    "cityblock": cityblock, "correlation": correlation, "cosine": cosine, "dice": dice,
+    "euclidean": euclidean,
     "hamming": hamming, "jaccard": jaccard, "jensenshannon": jensenshannon,
-    "mahalanobis": mahalanobis, "minkowski": minkowski, "seuclidean": seuclidean,
-    "sqeuclidean": sqeuclidean})
+    "mahalanobis": mahalanobis, "minkowski": minkowski, "rogerstanimoto": rogerstanimoto,
+    "russellrao": russellrao, "seuclidean": seuclidean,
+    "sokalsneath": sokalsneath, "sqeuclidean": sqeuclidean, "yule": yule})
 
 
 def _metric(name: str, metric: str | Callable[..., Any], xa: Array, xb: Array,
@@ -294,6 +358,66 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
     rows, columns = np.triu_indices(n, 1)
     out = jnp.zeros((n, n), x.dtype)
     return out.at[rows, columns].set(x).at[columns, rows].set(x)
+
+
+def directed_hausdorff(u: ArrayLike, v: ArrayLike, seed: Any = None) -> tuple[Array, Array, Array]:
+    """The largest distance of a row of u from its nearest row of v, and the numbers of both rows.
+
+    >>> d, i, j = directed_hausdorff([[0.0, 0.0], [3.0, 4.0]], [[0.0, 0.0]])
+    >>> float(d), int(i), int(j)
+    (5.0, 1, 0)
+    """
+    table = cdist(u, v, "sqeuclidean")
+    near = jnp.argmin(table, axis=1)
+    nearest = jnp.min(table, axis=1)
+    i = jnp.argmax(nearest)
+    return _root(nearest[i]), i, near[i]
+
+
+def num_obs_dm(d: ArrayLike) -> int:
+    """The number of points of a matrix of distances.
+
+    >>> num_obs_dm([[0.0, 1.0], [1.0, 0.0]])
+    2
+    """
+    return int(jnp.shape(of_rank("spatial.distance.num_obs_dm", "d", jnp.asarray(d), 2))[0])
+
+
+def num_obs_y(Y: ArrayLike) -> int:
+    """The number of points of the distances of pairs.
+
+    >>> num_obs_y([1.0, 2.0, 3.0])
+    3
+    """
+    count = of_rank("spatial.distance.num_obs_y", "Y", jnp.asarray(Y), 1).shape[0]
+    n = int(np.ceil(np.sqrt(2 * count)))
+    if not count or n * (n - 1) // 2 != count:
+        raise ShapeError(f"functrans.scipy.spatial.distance.num_obs_y: Y has {count} distances.",
+                         where=user_source(), why="n points have n (n - 1) / 2.")
+    return n
+
+
+def is_valid_y(y: ArrayLike) -> bool:
+    """Whether a vector has as many elements as there are pairs of some points.
+
+    >>> is_valid_y([1.0, 2.0, 3.0]), is_valid_y([1.0, 2.0])
+    (True, False)
+    """
+    shape = jnp.shape(y)
+    n = int(np.ceil(np.sqrt(2 * shape[0]))) if len(shape) == 1 and shape[0] else 0
+    return bool(n) and n * (n - 1) // 2 == shape[0]
+
+
+def is_valid_dm(D: ArrayLike, tol: float = 0.0) -> bool:
+    """Whether D, whose values are known, is square and symmetric with zeros on its diagonal.
+
+    >>> is_valid_dm([[0.0, 1.0], [1.0, 0.0]]), is_valid_dm([[0.0, 1.0], [2.0, 0.0]])
+    (True, False)
+    """
+    d = np.asarray(jnp.asarray(D))
+    if d.ndim != 2 or d.shape[0] != d.shape[1]:
+        return False
+    return bool((np.abs(d - d.T) <= tol).all() and (np.abs(np.diag(d)) <= tol).all())
 
 
 publish(globals(), __all__)
