@@ -15,6 +15,7 @@ from functrans.nn.functions import logsumexp
 from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.primitives.linalg import cholesky
 from functrans.scipy import special
+from functrans.scipy.arguments import inexact
 from functrans.scipy.linalg import solve_triangular
 from functrans.typing import Array, ArrayLike
 
@@ -22,10 +23,9 @@ __all__ = ["entropy", "gaussian_kde", "gmean", "hmean", "iqr", "kurtosis", "mode
            "pearsonr", "rankdata", "sem", "skew", "spearmanr", "zscore"]
 
 
-def _sample(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
+def sample(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     """The sample in floating numbers, raveled for no axis, and the axis."""
-    (x,) = promote_dtypes_inexact(f"scipy.stats.{name}", a)
-    x = operand(f"scipy.stats.{name}", x)
+    (x,) = inexact(a)
     if axis is None:
         return jnp.ravel(x), 0
     if not -x.ndim <= axis < x.ndim:
@@ -47,7 +47,7 @@ def moment(a: ArrayLike, order: int = 1, axis: int | None = 0) -> Array:
     >>> float(ft.scipy.stats.moment(ft.numpy.array([1.0, 3.0]), 2))
     1.0
     """
-    x, axis = _sample("moment", a, axis)
+    x, axis = sample("moment", a, axis)
     return jnp.mean((x - jnp.mean(x, axis, keepdims=True)) ** order, axis)
 
 
@@ -58,7 +58,7 @@ def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True) -> Array:
     >>> float(ft.scipy.stats.skew(ft.numpy.array([1.0, 2.0, 3.0])))
     0.0
     """
-    x, axis = _sample("skew", a, axis)
+    x, axis = sample("skew", a, axis)
     second, third = moment(x, 2, axis), moment(x, 3, axis)
     value = third / (second * lax.sqrt(second))
     n = x.shape[axis]
@@ -74,7 +74,7 @@ def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool
     >>> float(ft.scipy.stats.kurtosis(ft.numpy.array([1.0, -1.0]), fisher=False))
     1.0
     """
-    x, axis = _sample("kurtosis", a, axis)
+    x, axis = sample("kurtosis", a, axis)
     second = moment(x, 2, axis)
     value = moment(x, 4, axis) / (second * second)
     n = x.shape[axis]
@@ -92,7 +92,7 @@ def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "pr
     1.0
     """
     _propagate("sem", nan_policy)
-    x, axis = _sample("sem", a, axis)
+    x, axis = sample("sem", a, axis)
     return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(x.shape[axis])
 
 
@@ -114,8 +114,8 @@ def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 7
     >>> float(ft.scipy.stats.iqr(ft.numpy.arange(5.0)))
     2.0
     """
-    sample, axis = _sample("iqr", x, axis)
-    return jnp.percentile(sample, rng[1], axis) - jnp.percentile(sample, rng[0], axis)
+    values, axis = sample("iqr", x, axis)
+    return jnp.percentile(values, rng[1], axis) - jnp.percentile(values, rng[0], axis)
 
 
 def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
@@ -125,7 +125,7 @@ def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) 
     >>> round(float(ft.scipy.stats.gmean(ft.numpy.array([1.0, 4.0]))), 4)
     2.0
     """
-    x, axis = _sample("gmean", a, axis)
+    x, axis = sample("gmean", a, axis)
     mean: Any = jnp.average(lax.log(x), axis, weights)
     return lax.exp(mean)
 
@@ -137,7 +137,7 @@ def hmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) 
     >>> round(float(ft.scipy.stats.hmean(ft.numpy.array([1.0, 3.0]))), 4)
     1.5
     """
-    x, axis = _sample("hmean", a, axis)
+    x, axis = sample("hmean", a, axis)
     mean: Any = jnp.average(1.0 / x, axis, weights)
     return jnp.reciprocal(mean)
 
@@ -150,12 +150,12 @@ def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = Non
     >>> round(float(ft.scipy.stats.entropy(ft.numpy.ones(4), base=2)), 4)
     2.0
     """
-    p, axis = _sample("entropy", pk, axis)
+    p, axis = sample("entropy", pk, axis)
     p = p / jnp.sum(p, axis, keepdims=True)
     if qk is None:
         each = special.entr(p)
     else:
-        q, _ = _sample("entropy", qk, axis)
+        q, _ = sample("entropy", qk, axis)
         each = special.rel_entr(p, q / jnp.sum(q, axis, keepdims=True))
     total = jnp.sum(each, axis)
     return total if base is None else total / math.log(base)
@@ -268,8 +268,8 @@ def pearsonr(x: ArrayLike, y: ArrayLike, *, axis: int = 0) -> Correlation:
     >>> round(float(ft.scipy.stats.pearsonr(x, 2 * x).statistic), 4)
     1.0
     """
-    a, axis = _sample("pearsonr", x, axis)
-    b, _ = _sample("pearsonr", y, axis)
+    a, axis = sample("pearsonr", x, axis)
+    b, _ = sample("pearsonr", y, axis)
     a, b = (v - jnp.mean(v, axis, keepdims=True) for v in (a, b))
     r = jnp.sum(a * b, axis) * lax.rsqrt(jnp.sum(a * a, axis) * jnp.sum(b * b, axis))
     r = jnp.clip(r, -1.0, 1.0)
