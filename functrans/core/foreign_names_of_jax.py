@@ -31,7 +31,6 @@ LAX: Final[Mapping[str, str]] = MappingProxyType({
 """Of jax.lax."""
 
 _JET: Final = "ft.experimental.jet.jet(fun, primals, series)  # rules are those of derivatives"
-_STEPS: Final = "ft.experimental.ode.odeint(fun, y0, t)  # a part of its steps"
 _SPARSE: Final = (
     "bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_extract", "bcoo_fromdense",
     "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose",
@@ -58,20 +57,13 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     "functrans.experimental.jet": dict.fromkeys((
         "ZeroSeries", "ZeroTerm", "def_comp", "def_deriv", "deflinear", "defzero", "deriv_prop",
-        "linear_prop", "zero_prop", "zero_series", "zero_term"), _JET) | {
-            "fact": "ft.scipy.special.factorial(n)"},
+        "linear_prop", "zero_prop", "zero_series", "zero_term"), _JET),
     "functrans.experimental.sparse": {
         **{f"{name}_p": f"ft.experimental.sparse.{name}  # a composition, not a primitive"
            for name in _SPARSE},
         "bcoo_spdot_general_p": "ft.experimental.sparse.bcoo_dot_general"
             "  # takes two sparse arrays",
-        "bcoo_conv_general_dilated":
-            "ft.lax.conv_general_dilated(x, kernel, strides, padding)  # of x.todense()",
         "SparseTracer": "ft.experimental.sparse.sparsify(fun)  # its tracers are its own",
     },
-    "functrans.experimental.ode": dict.fromkeys((
-        "fit_4th_order_polynomial", "initial_step_size", "interp_fit_dopri", "mean_error_ratio",
-        "optimal_step_size", "runge_kutta_step"), _STEPS) | {
-            "abs2": "jnp.abs(x) ** 2", "ravel_first_arg": "ft.flatten_util.ravel_pytree(x)"},
 })
 """Of modules that have nearly all names."""

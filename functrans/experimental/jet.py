@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,16 @@ from functrans.transforms.jet import JetTrace, JetTracer, jet_flat
 from functrans.transforms.tangents import is_differentiable
 from functrans.tree import flatten, structure, unflatten
 
-__all__ = ["JetTrace", "JetTracer", "jet"]
+__all__ = ["JetTrace", "JetTracer", "fact", "jet"]
+
+
+def fact(n: int) -> float:
+    """The factorial of a whole number, which the derivatives of an order are over in a series.
+
+    >>> fact(4)
+    24.0
+    """
+    return float(math.factorial(n))
 
 
 def jet(fun: Callable[..., Any], primals: Sequence[Any],

@@ -20,6 +20,7 @@ from functrans.sparse.bcsr import (
     bcsr_sum_duplicates,
     bcsr_todense,
 )
+from functrans.sparse.convolutions import bcoo_conv_general_dilated
 from functrans.sparse.creation import empty, eye, random_bcoo
 from functrans.sparse.derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
 from functrans.sparse.formats import (
@@ -66,7 +67,7 @@ from functrans.sparse.sparsify import sparsify, todense
 __all__ = [
     "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse",
     "SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim",
-    "bcoo_concatenate", "bcoo_dot_general",
+    "bcoo_concatenate", "bcoo_conv_general_dilated", "bcoo_dot_general",
     "bcoo_dot_general_sampled", "bcoo_dynamic_slice", "bcoo_eliminate_zeros", "bcoo_extract",
     "bcoo_fromdense", "bcoo_gather", "bcoo_multiply_dense", "bcoo_multiply_sparse",
     "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices",
