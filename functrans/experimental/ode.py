@@ -57,8 +57,8 @@ def fit_4th_order_polynomial(y0: Array, y1: Array, y_mid: Array, dy0: Array, dy1
     >>> [float(c) for c in fit_4th_order_polynomial(*map(jnp.float32, (0, 1, 0.25, 0, 2)), 1.0)]
     [0.0, 0.0, 1.0, 0.0, 0.0]
     """
-    rise, half = y1 - y0, y_mid - y0
-    first, last = dt * dy0, dt * dy1
+    rise, half, step = y1 - y0, y_mid - y0, jnp.asarray(dt)
+    first, last = step * dy0, step * dy1
     return (-8 * rise + 16 * half + 2 * (last - first), 14 * rise - 32 * half + 5 * first
             - 3 * last, -5 * rise + 16 * half - 4 * first + last, first, y0)
 
@@ -128,7 +128,7 @@ def optimal_step_size(last_step: ArrayLike, mean_error_ratio: ArrayLike, safety:
     least = jnp.where(ratio < 1, 1.0, dfactor)
     safe = jnp.where(ratio == 0, 1, ratio)
     factor = jnp.clip(safety * safe ** (-1 / order), least, ifactor)
-    return last_step * jnp.where(ratio == 0, ifactor, factor)
+    return jnp.asarray(last_step) * jnp.where(ratio == 0, ifactor, factor)
 
 
 publish(globals(), __all__)

@@ -156,6 +156,8 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
     if n < 0:
         raise ArgumentError(f"functrans.numpy.diff: the order n={n} is negative.",
                             where=user_source())
+    if not n:
+        return x
     if not x.ndim:
         raise ShapeError("functrans.numpy.diff takes arrays of at least one dimension.",
                          where=user_source())

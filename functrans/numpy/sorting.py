@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
@@ -157,15 +158,22 @@ def _check_kth(name: str, kth: int, x: Array, axis: int) -> None:
 # order statistics ----------------------------------------------------------------------------
 
 
+_PLOTTING: Final[Mapping[str, tuple[float, float]]] = MappingProxyType({
+    "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+    "interpolated_inverted_cdf": (0.0, 1.0)})
+_DISCRETE: Final = ("lower", "higher", "midpoint", "nearest", "inverted_cdf",
+                    "averaged_inverted_cdf", "closest_observation")
+
+
 def _quantile(
     name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, skip_nan: bool
 , weights: ArrayLike | None = None
               ) -> Array:
     """Quantiles along axes: sort them as one, then read between two neighbours."""
-    if method not in ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"):
-        raise ArgumentError(f"functrans.numpy.{name}: unknown method={method!r}; it is linear, "
-                            "lower, higher, midpoint, nearest or inverted_cdf.",
-                            where=user_source())
+    if method not in (*_PLOTTING, *_DISCRETE):
+        raise ArgumentError(f"functrans.numpy.{name}: unknown method={method!r}.",
+                            where=user_source(), fix=", ".join((*_PLOTTING, *_DISCRETE)))
     if weights is not None:
         if method != "inverted_cdf":
             raise ArgumentError(f"functrans.numpy.{name}: method={method!r} takes no weights.",
@@ -204,21 +212,32 @@ def _quantile(
     else:
         count = lax.full(whole, size, x.dtype)
     one = lax.full_like(count, 1)
-    place = lax.mul(lax.broadcast_in_dim(q, whole, tuple(range(q.ndim))), lax.sub(count, one))
+    spread = lax.broadcast_in_dim(q, whole, tuple(range(q.ndim)))
     last = lax.max(lax.sub(count, one), lax.full_like(count, 0))
+    place = lax.min(_place(method, spread, count), last)
     low = lax.clamp(lax.full_like(place, 0), lax.floor(place), last)
     high = lax.clamp(lax.full_like(place, 0), lax.ceil(place), last)
     fraction = lax.sub(place, lax.floor(place))
     below, above = _pick(x, low, q.ndim), _pick(x, high, q.ndim)
-    if method == "linear":
+    if method in _PLOTTING:
         result = lax.add(lax.mul(below, lax.sub(one, fraction)), lax.mul(above, fraction))
         result = lax.select_n(lax.eq(below, above), result, below)  # infinities too
     elif method == "lower":
         result = below
     elif method == "inverted_cdf":
-        spread = lax.broadcast_in_dim(q, whole, tuple(range(q.ndim)))
         index = lax.sub(lax.ceil(lax.mul(spread, count)), one) if heavy is None else \
             _rank_by_weight(spread, heavy, q.ndim)
+        result = _pick(x, lax.clamp(lax.full_like(place, 0), index, last), q.ndim)
+    elif method == "averaged_inverted_cdf":
+        after = _pick(x, lax.clamp(lax.full_like(place, 0), lax.add(lax.floor(place), one), last),
+                      q.ndim)
+        half = lax.mul(lax.add(below, after), lax.full_like(below, 0.5))
+        result = lax.select_n(lax.eq(place, lax.floor(place)), after, half)
+    elif method == "closest_observation":
+        even = lax.eq(lax.rem(lax.floor(place), lax.full_like(place, 2)), lax.full_like(place, 0))
+        stays = lax.bitwise_and(even, lax.eq(place, lax.floor(place)))
+        after = lax.add(lax.floor(place), one)
+        index = lax.select_n(stays, after, lax.floor(place))
         result = _pick(x, lax.clamp(lax.full_like(place, 0), index, last), q.ndim)
     elif method == "higher":
         result = above
@@ -235,6 +254,20 @@ def _quantile(
     result = lax.select_n(spoilt, result, lax.full_like(result, np.nan))
     result = cast(result, dtype)
     return lax.reshape(result, (*q.shape, *kept_shape)) if keepdims else result
+
+
+def _place(method: str, q: Array, count: Array) -> Array:
+    """Where a quantile is among the sorted elements, from 0 on: Hyndman and Fan (1996)."""
+    one = lax.full_like(count, 1)
+    if method in ("averaged_inverted_cdf", "closest_observation"):
+        whole = lax.sub(lax.mul(q, count), one)
+        return whole if method[0] == "a" else lax.sub(whole, lax.full_like(count, 0.5))
+    if method in _DISCRETE or method == "linear":
+        return lax.mul(q, lax.sub(count, one))
+    alpha, beta = _PLOTTING[method]
+    shift = lax.sub(lax.mul(q, lax.full_like(count, 1 - alpha - beta)),
+                    lax.full_like(count, 1 - alpha))
+    return lax.add(lax.mul(q, count), shift)
 
 
 def _weights_of(name: str, weights: ArrayLike, x: Array, axes: tuple[int, ...]) -> Array:
@@ -310,7 +343,8 @@ def quantile(
 ) -> Array:
     """The values below which a fraction q in [0, 1] lies along axes; NaN if there is one.
 
-    `weights` have the shape of a, or that of the axes: then `method` is "inverted_cdf".
+    `method` is one of NumPy's. `weights` have the shape of a, or that of the axes: then it is
+    "inverted_cdf".
 
     >>> import functrans.numpy as jnp
     >>> jnp.quantile(jnp.asarray([1.0, 2.0, 4.0]), 0.5).tolist()

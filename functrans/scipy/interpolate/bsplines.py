@@ -30,8 +30,8 @@ class BSpline:
     >>> s = ft.scipy.interpolate.BSpline([0.0, 0.0, 1.0, 1.0], [1.0, 3.0], 1)
     >>> float(s(0.5))
     2.0
-    >>> s.derivative()(0.5).item()
-    2.0
+    >>> s.derivative()(0.5).item(), s.antiderivative()(1.0).item(), s.integrate(0.0, 1.0).item()
+    (2.0, 2.0, 2.0)
     """
 
     def __init__(self, t: ArrayLike, c: ArrayLike, k: int, extrapolate: Extrapolate = True,

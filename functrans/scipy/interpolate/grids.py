@@ -135,8 +135,8 @@ class RegularGridInterpolator:
         if method in _DEGREES:
             out = self._tensor_splines(flat, _DEGREES[method], orders)
         elif method == "pchip":
-            out = PchipInterpolator(self.grid[-1], self.values, axis=rank - 1)
-            out = jnp.moveaxis(out(flat[:, -1]), rank - 1, 0)
+            last = PchipInterpolator(self.grid[-1], self.values, axis=rank - 1)
+            out = jnp.moveaxis(last(flat[:, -1]), rank - 1, 0)
             for d in range(rank - 2, -1, -1):
                 points = self.grid[d]
                 out = vmap(lambda v, a, p=points, d=d: PchipInterpolator(p, v, axis=d)(a))(

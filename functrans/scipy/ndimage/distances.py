@@ -15,6 +15,8 @@ from functrans.scipy.arguments import one_of
 from functrans.scipy.axes import per_axis
 from functrans.typing import Array, ArrayLike
 
+Distances = Array | tuple[Array, Array]
+
 
 def _along_axes(x: Array, join: Callable[[Array, Any, int], Array], zero: Any, far: Any
                 ) -> tuple[Array, Array]:
@@ -33,17 +35,17 @@ def _along_axes(x: Array, join: Callable[[Array, Any, int], Array], zero: Any, f
     return best, where
 
 
-def _results(found: list[tuple[bool, Array]], name: str) -> Any:
+def _results(found: list[tuple[bool, Array]], name: str) -> Distances:
     chosen = [v for wanted, v in found if wanted]
     if not chosen:
         raise ArgumentError(f"functrans.scipy.ndimage.{name} is asked for nothing.",
                             where=user_source(), fix="return_distances=True")
-    return chosen[0] if len(chosen) == 1 else tuple(chosen)
+    return chosen[0] if len(chosen) == 1 else (chosen[0], chosen[1])
 
 
 def distance_transform_edt(input: ArrayLike, sampling: Any = None, return_distances: bool = True,
                            return_indices: bool = False, distances: None = None,
-                           indices: None = None) -> Any:
+                           indices: None = None) -> Distances:
     """The Euclidean distance of each element from the nearest 0, and the place of that.
 
     `sampling` is the distance of neighbours, a number or one for each axis. Where there is no 0
@@ -63,7 +65,8 @@ def distance_transform_edt(input: ArrayLike, sampling: Any = None, return_distan
     kind = default_float()
 
     def join(squares: Array, steps: Any, axis: int) -> Array:
-        return squares + (jnp.asarray(steps).astype(kind) * spacing[axis]) ** 2
+        apart: Array = jnp.asarray(steps).astype(kind) * spacing[axis]
+        return squares + apart**2
 
     best, where = _along_axes(x, join, jnp.zeros((), kind), jnp.asarray(jnp.inf, kind))
     return _results([(return_distances, jnp.sqrt(best)), (return_indices, where)],
@@ -71,7 +74,8 @@ def distance_transform_edt(input: ArrayLike, sampling: Any = None, return_distan
 
 
 def distance_transform_cdt(input: ArrayLike, metric: str = "chessboard",
-                           return_distances: bool = True, return_indices: bool = False) -> Any:
+                           return_distances: bool = True, return_indices: bool = False
+                           ) -> Distances:
     """The number of steps of each element to the nearest 0, and the place of that.
 
     `metric` is "chessboard" (steps go along diagonals too) or "taxicab". Where there is no 0 the

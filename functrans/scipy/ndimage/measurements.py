@@ -18,6 +18,8 @@ from functrans.scipy.axes import neighbours
 from functrans.scipy.ndimage.morphology import _structure
 from functrans.typing import Array, ArrayLike
 
+Places = tuple[Array, ...] | list[tuple[Array, ...]]
+
 
 def label(input: ArrayLike, structure: ArrayLike | None = None, output: None = None
           ) -> tuple[Array, Array]:
@@ -126,9 +128,9 @@ class _Parts:
             self.x.dtype) not in "fc" else self.x.real.dtype))
 
     def extremes(self, largest: bool) -> Array:
-        none = jnp.full(self.count + 1, _least(self.x.dtype) if largest else _most(self.x.dtype))
-        none = none.astype(self.x.dtype).at[self.number]
-        found = none.max(self.x) if largest else none.min(self.x)
+        worst = _least(self.x.dtype) if largest else _most(self.x.dtype)
+        none = jnp.full(self.count + 1, worst, self.x.dtype)
+        found = none.at[self.number].max(self.x) if largest else none.at[self.number].min(self.x)
         there = self.sums(jnp.ones(self.x.shape, jnp.int32)) > 0
         return jnp.where(there, found[:self.count], 0)
 
@@ -144,7 +146,7 @@ class _Parts:
     def out(self, values: Array) -> Array:
         return values[0] if self.scalar else values
 
-    def positions(self, flat: Array) -> Any:
+    def positions(self, flat: Array) -> Places:
         each = jnp.unravel_index(flat, self.shape)
         if self.scalar:
             return tuple(v[0] for v in each)
@@ -259,7 +261,7 @@ def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike |
 
 
 def minimum_position(input: ArrayLike, labels: ArrayLike | None = None,
-                     index: ArrayLike | None = None) -> Any:
+                     index: ArrayLike | None = None) -> Places:
     """The place of the least element of each label, the first of equal ones; see `sum_labels`.
 
     >>> import functrans as ft
@@ -271,7 +273,7 @@ def minimum_position(input: ArrayLike, labels: ArrayLike | None = None,
 
 
 def maximum_position(input: ArrayLike, labels: ArrayLike | None = None,
-                     index: ArrayLike | None = None) -> Any:
+                     index: ArrayLike | None = None) -> Places:
     """The place of the largest element of each label, the first of equal ones; see `sum_labels`.
 
     >>> import functrans as ft
@@ -283,7 +285,7 @@ def maximum_position(input: ArrayLike, labels: ArrayLike | None = None,
 
 
 def extrema(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None
-            ) -> tuple[Any, Any, Any, Any]:
+            ) -> tuple[Array, Array, Places, Places]:
     """The least and the largest elements of each label, and their places; see `sum_labels`.
 
     >>> import functrans as ft
@@ -296,7 +298,7 @@ def extrema(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
 
 
 def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None,
-                   index: ArrayLike | None = None) -> Any:
+                   index: ArrayLike | None = None) -> Places:
     """The mean place of the elements of each label, with these for weights; see `sum_labels`.
 
     >>> import functrans as ft
@@ -337,4 +339,4 @@ def labeled_comprehension(input: ArrayLike, labels: ArrayLike, index: ArrayLike,
         places = np.flatnonzero(known == i)
         args = (x[places], places) if pass_positions else (x[places],)
         found.append(jnp.asarray(func(*args) if len(places) else default).astype(out_dtype))
-    return jnp.stack(found) if np.ndim(index) else found[0]
+    return jnp.stack(found) if jnp.ndim(index) else found[0]

@@ -262,8 +262,10 @@ def _selectivity(name: str, wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, 
     inner = inner.copy()
     for side, (low_end, high_end) in enumerate((
             (inner[0], outer[0] - 1e-12), (outer[1] + 1e-12, inner[1]))):
-        inner[side] = _golden(lambda w, side=side: order(gpass, gstop, stopped(
-            np.where(np.arange(2) == side, w, inner))), low_end, high_end)
+        def of_edge(w: float, side: int = side) -> float:
+            return order(gpass, gstop, stopped(np.where(np.arange(2) == side, w, inner)))
+
+        inner[side] = _golden(of_edge, low_end, high_end)
     nat = stopped(inner)
     return "stop", inner, nat, order(gpass, gstop, nat)
 

@@ -101,6 +101,7 @@ def bilinear(b: ArrayLike, a: ArrayLike, fs: ArrayLike = 1.0) -> tuple[Array, Ar
     ([0.25, 0.25], [1.0, 0.0])
     """
     top, bottom = (jnp.atleast_1d(v) for v in inexact(b, a))
+    twice = 2 * jnp.asarray(fs)
     order = max(top.shape[0], bottom.shape[0]) - 1
     found = []
     for v in (top, bottom):
@@ -108,7 +109,7 @@ def bilinear(b: ArrayLike, a: ArrayLike, fs: ArrayLike = 1.0) -> tuple[Array, Ar
         for i in range(v.shape[0]):
             power = v.shape[0] - 1 - i
             plus, minus = np.poly(-np.ones(order - power)), np.poly(np.ones(power))
-            total = total + v[i] * (2 * fs) ** power * jnp.asarray(
+            total = total + v[i] * twice**power * jnp.asarray(
                 np.convolve(plus, minus)).astype(v.dtype)
         found.append(total)
     return found[0] / found[1][0], found[1] / found[1][0]

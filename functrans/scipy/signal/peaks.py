@@ -74,14 +74,14 @@ def find_peaks(x: ArrayLike, height: Any = None, threshold: Any = None,
     if distance is not None:
         keep = _far_apart(places, lax.stop_gradient(signal)[places], keep, math.ceil(distance))
     if prominence is not None or width is not None:
-        names = ("prominences", "left_bases", "right_bases")
-        found |= dict(zip(names, _prominences(signal, places, wlen)))
+        found |= dict(zip(("prominences", "left_bases", "right_bases"),
+                          _prominences(signal, places, wlen)))
         if prominence is not None:
             keep = keep & _within(found["prominences"], prominence, places)
     if width is not None:
-        names = ("widths", "width_heights", "left_ips", "right_ips")
-        found |= dict(zip(names, _widths(signal, places, rel_height, (
-            found["prominences"], found["left_bases"], found["right_bases"]))))
+        bases = found["prominences"], found["left_bases"], found["right_bases"]
+        found |= dict(zip(("widths", "width_heights", "left_ips", "right_ips"),
+                          _widths(signal, places, rel_height, bases)))
         keep = keep & _within(found["widths"], width, places)
     if size is None:
         chosen = jnp.flatnonzero(keep)
@@ -131,7 +131,8 @@ def _limits(given: Any, places: Array | None) -> tuple[Any, Any]:
 
 def _within(values: Array, given: Any, places: Array | None = None) -> Array:
     low, high = _limits(given, places)
-    return (values >= low) & (values <= high)
+    inside: Array = (values >= low) & (values <= high)
+    return inside
 
 
 def _far_apart(places: Array, heights: Array, keep: Array, distance: int) -> Array:
@@ -145,7 +146,10 @@ def _far_apart(places: Array, heights: Array, keep: Array, distance: int) -> Arr
         removed = near & (jnp.arange(places.shape[0]) != i)
         return jnp.where(keep[i], keep & ~removed, keep)
 
-    return lax.fori_loop(0, places.shape[0], step, keep) if places.shape[0] else keep
+    if not places.shape[0]:
+        return keep
+    left: Array = lax.fori_loop(0, places.shape[0], step, keep)
+    return left
 
 
 def peak_prominences(x: ArrayLike, peaks: ArrayLike, wlen: float | None = None) -> Prominences:

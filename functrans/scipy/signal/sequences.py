@@ -237,7 +237,9 @@ def _overlapped(window: Any, nperseg: int, noverlap: int, power: int) -> Any:
     named = isinstance(window, (str, tuple))
     values = np.asarray(window_values(window, nperseg, sym=False) if named else window, float)
     step = nperseg - noverlap
-    sums = sum(values[i * step:(i + 1) * step] ** power for i in range(nperseg // step))
+    sums = np.zeros(step)
+    for i in range(nperseg // step):
+        sums += values[i * step:(i + 1) * step] ** power
     rest = nperseg % step
     if rest:
         sums[:rest] += values[-rest:] ** power

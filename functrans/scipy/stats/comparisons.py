@@ -29,10 +29,8 @@ __all__ = ["alexandergovern", "bartlett", "binomtest", "chi2_contingency", "chis
 SIDES = ("two-sided", "less", "greater")
 
 
-class TestResult(NamedTuple):
+class SignificanceResult(NamedTuple):
     """A statistic, and the probability of one as extreme if the hypothesis held."""
-
-    __test__ = False  # no class of tests, to those who collect them by names
 
     statistic: Array
     pvalue: Array
@@ -71,7 +69,8 @@ def _side(name: str, alternative: str) -> None:
 
 
 def ttest_1samp(a: ArrayLike, popmean: ArrayLike, axis: int | None = 0,
-                nan_policy: str = "propagate", alternative: str = "two-sided") -> TestResult:
+                nan_policy: str = "propagate", alternative: str = "two-sided"
+                ) -> SignificanceResult:
     """Whether the mean is `popmean`, by Student's t.
 
     >>> import functrans as ft
@@ -87,11 +86,11 @@ def ttest_1samp(a: ArrayLike, popmean: ArrayLike, axis: int | None = 0,
     if mean.ndim == x.ndim and mean.ndim:
         mean = jnp.squeeze(mean, axis)
     t = (jnp.mean(x, axis) - mean) / (jnp.std(x, axis, ddof=1) / math.sqrt(n))
-    return TestResult(t, _t_pvalue(t, n - 1, alternative))
+    return SignificanceResult(t, _t_pvalue(t, n - 1, alternative))
 
 
 def ttest_rel(a: ArrayLike, b: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-              alternative: str = "two-sided") -> TestResult:
+              alternative: str = "two-sided") -> SignificanceResult:
     """Whether the mean of the differences of pairs is 0.
 
     >>> import functrans as ft
@@ -111,7 +110,7 @@ def ttest_rel(a: ArrayLike, b: ArrayLike, axis: int | None = 0, nan_policy: str 
 
 
 def ttest_ind(a: ArrayLike, b: ArrayLike, axis: int | None = 0, equal_var: bool = True,
-              nan_policy: str = "propagate", alternative: str = "two-sided") -> TestResult:
+              nan_policy: str = "propagate", alternative: str = "two-sided") -> SignificanceResult:
     """Whether two samples have one mean: Student's test, or Welch's without `equal_var`.
 
     >>> import functrans as ft
@@ -131,7 +130,7 @@ def ttest_ind(a: ArrayLike, b: ArrayLike, axis: int | None = 0, equal_var: bool 
 
 def ttest_ind_from_stats(mean1: ArrayLike, std1: ArrayLike, nobs1: ArrayLike, mean2: ArrayLike,
                          std2: ArrayLike, nobs2: ArrayLike, equal_var: bool = True,
-                         alternative: str = "two-sided") -> TestResult:
+                         alternative: str = "two-sided") -> SignificanceResult:
     """`ttest_ind` of means, standard deviations and sizes.
 
     >>> import functrans as ft
@@ -151,7 +150,7 @@ def ttest_ind_from_stats(mean1: ArrayLike, std1: ArrayLike, nobs1: ArrayLike, me
         df = (v1 + v2) ** 2 / (v1 * v1 / (n1 - 1) + v2 * v2 / (n2 - 1))
         error = jnp.sqrt(v1 + v2)
     t = (m1 - m2) / error
-    return TestResult(t, _t_pvalue(t, df, alternative))
+    return SignificanceResult(t, _t_pvalue(t, df, alternative))
 
 
 def groups(name: str, samples: Sequence[ArrayLike], axis: int | None, least: int = 2
@@ -179,7 +178,7 @@ def _between(parts: Sequence[Array]) -> tuple[Array, Array, int, int]:
     return jnp.asarray(between), jnp.asarray(within), len(parts) - 1, count - len(parts)
 
 
-def f_oneway(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
+def f_oneway(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     """Whether samples of equal variances have one mean: the analysis of variance.
 
     >>> import functrans as ft
@@ -189,11 +188,11 @@ def f_oneway(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
     """
     between, within, k, n = _between(groups("f_oneway", samples, axis))
     f = between / k / (within / n)
-    return TestResult(f, special.fdtrc(jnp.full_like(f, k), jnp.full_like(f, n), f))
+    return SignificanceResult(f, special.fdtrc(jnp.full_like(f, k), jnp.full_like(f, n), f))
 
 
 def levene(*samples: ArrayLike, center: str = "median", proportiontocut: float = 0.05,
-           axis: int | None = 0) -> TestResult:
+           axis: int | None = 0) -> SignificanceResult:
     """Whether samples have one variance, by their distances from the "median" or "mean".
 
     >>> import functrans as ft
@@ -206,10 +205,10 @@ def levene(*samples: ArrayLike, center: str = "median", proportiontocut: float =
     parts = [jnp.abs(p - middle(p, -1, keepdims=True)) for p in groups("levene", samples, axis)]
     between, within, k, n = _between(parts)
     w = between / k / (within / n)
-    return TestResult(w, special.fdtrc(jnp.full_like(w, k), jnp.full_like(w, n), w))
+    return SignificanceResult(w, special.fdtrc(jnp.full_like(w, k), jnp.full_like(w, n), w))
 
 
-def bartlett(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
+def bartlett(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     """Whether normal samples have one variance.
 
     >>> import functrans as ft
@@ -226,10 +225,10 @@ def bartlett(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
         (n - 1) * jnp.log(v) for n, v in zip(sizes, variances))
     bottom = 1 + (sum(1 / (n - 1) for n in sizes) - 1 / (total - k)) / (3 * (k - 1))
     t = top / bottom
-    return TestResult(t, chi2_tail(t, k - 1))
+    return SignificanceResult(t, chi2_tail(t, k - 1))
 
 
-def alexandergovern(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
+def alexandergovern(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     """Whether samples of any variances have one mean: Alexander and Govern (1994).
 
     >>> import functrans as ft
@@ -252,7 +251,7 @@ def alexandergovern(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
         z = c + (c**3 + 3 * c) / b - (4 * c**7 + 33 * c**5 + 240 * c**3 + 855 * c) / (
             10 * b * b + 8 * b * c**4 + 1000 * b)
         total = total + z * z
-    return TestResult(total, chi2_tail(total, len(parts) - 1))
+    return SignificanceResult(total, chi2_tail(total, len(parts) - 1))
 
 
 # Tables --------------------------------------------------------------------------------------
@@ -262,7 +261,8 @@ _POWERS = {"pearson": 1.0, "log-likelihood": 0.0, "freeman-tukey": -0.5,
 
 
 def power_divergence(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int = 0,
-                     axis: int | None = 0, lambda_: str | float | None = None) -> TestResult:
+                     axis: int | None = 0, lambda_: str | float | None = None
+                     ) -> SignificanceResult:
     """Whether frequencies are those that are expected, all equal by default.
 
     `lambda_` is the power of Cressie and Read, or its name: "pearson" (the default),
@@ -290,11 +290,11 @@ def power_divergence(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int
     else:
         terms = 2 * observed * ((observed / expected) ** power - 1) / (power * (power + 1))
     total = jnp.sum(terms, where)
-    return TestResult(total, chi2_tail(total, observed.shape[where] - 1 - ddof))
+    return SignificanceResult(total, chi2_tail(total, observed.shape[where] - 1 - ddof))
 
 
 def chisquare(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int = 0,
-              axis: int | None = 0) -> TestResult:
+              axis: int | None = 0) -> SignificanceResult:
     """Pearson's chi squared of frequencies; see `power_divergence`.
 
     >>> import functrans as ft
@@ -336,7 +336,7 @@ def chi2_contingency(observed: ArrayLike, correction: bool = True,
 
 
 def binomtest(k: ArrayLike, n: int, p: ArrayLike = 0.5, alternative: str = "two-sided"
-              ) -> TestResult:
+              ) -> SignificanceResult:
     """Whether k successes of n have the probability p; the statistic is k / n.
 
     >>> import functrans as ft
@@ -362,14 +362,14 @@ def binomtest(k: ArrayLike, n: int, p: ArrayLike = 0.5, alternative: str = "two-
     else:
         chosen = each_of <= count[..., None] if alternative == "less" else (
             each_of >= count[..., None])
-    return TestResult(count / n, jnp.minimum(1, jnp.sum(jnp.where(chosen, masses, 0), -1)))
+    return SignificanceResult(count / n, jnp.minimum(1, jnp.sum(jnp.where(chosen, masses, 0), -1)))
 
 
 # Shapes --------------------------------------------------------------------------------------
 
 
 def skewtest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-             alternative: str = "two-sided") -> TestResult:
+             alternative: str = "two-sided") -> SignificanceResult:
     """Whether the skewness is that of a normal distribution: D'Agostino, for 8 elements or more.
 
     >>> import functrans as ft
@@ -389,11 +389,11 @@ def skewtest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
         (n - 2) * (n + 5) * (n + 7) * (n + 9))
     w2 = -1 + math.sqrt(2 * (beta - 1))
     z = jnp.arcsinh(y / math.sqrt(2 / (w2 - 1))) / math.sqrt(0.5 * math.log(w2))
-    return TestResult(z, normal_pvalue(z, alternative))
+    return SignificanceResult(z, normal_pvalue(z, alternative))
 
 
 def kurtosistest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-                 alternative: str = "two-sided") -> TestResult:
+                 alternative: str = "two-sided") -> SignificanceResult:
     """Whether the kurtosis is that of a normal distribution: Anscombe and Glynn (1983).
 
     >>> import functrans as ft
@@ -419,10 +419,11 @@ def kurtosistest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagat
     bottom = 1 + standard * math.sqrt(2 / (a_ - 4))
     third = jnp.sign(bottom) * ((1 - 2 / a_) / jnp.abs(bottom)) ** (1 / 3)
     z = (middle - third) / math.sqrt(2 / (9 * a_))
-    return TestResult(z, normal_pvalue(z, alternative))
+    return SignificanceResult(z, normal_pvalue(z, alternative))
 
 
-def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate") -> TestResult:
+def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate"
+               ) -> SignificanceResult:
     """Whether skewness and kurtosis are those of a normal distribution: D'Agostino and Pearson.
 
     >>> import functrans as ft
@@ -432,10 +433,10 @@ def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate"
     """
     total = skewtest(a, axis, nan_policy).statistic ** 2 + kurtosistest(
         a, axis, nan_policy).statistic ** 2
-    return TestResult(total, chi2_tail(total, 2))
+    return SignificanceResult(total, chi2_tail(total, 2))
 
 
-def jarque_bera(x: ArrayLike, *, axis: int | None = None) -> TestResult:
+def jarque_bera(x: ArrayLike, *, axis: int | None = None) -> SignificanceResult:
     """Whether skewness and kurtosis are those of a normal distribution, for many elements.
 
     >>> import functrans as ft
@@ -448,14 +449,14 @@ def jarque_bera(x: ArrayLike, *, axis: int | None = None) -> TestResult:
     s = moment(values, 3, axis) / second**1.5
     k = moment(values, 4, axis) / second**2
     j = values.shape[axis] / 6 * (s * s + (k - 3) ** 2 / 4)
-    return TestResult(j, chi2_tail(j, 2))
+    return SignificanceResult(j, chi2_tail(j, 2))
 
 
 # Many tests ----------------------------------------------------------------------------------
 
 
 def combine_pvalues(pvalues: ArrayLike, method: str = "fisher",
-                    weights: ArrayLike | None = None, *, axis: int = 0) -> TestResult:
+                    weights: ArrayLike | None = None, *, axis: int = 0) -> SignificanceResult:
     """One test of independent ones.
 
     `method` is "fisher", "pearson", "tippett", "stouffer" or "mudholkar_george".
@@ -473,20 +474,20 @@ def combine_pvalues(pvalues: ArrayLike, method: str = "fisher",
     n = p.shape[axis]
     if method == "fisher":
         s = -2 * jnp.sum(jnp.log(p), axis)
-        return TestResult(s, chi2_tail(s, 2 * n))
+        return SignificanceResult(s, chi2_tail(s, 2 * n))
     if method == "pearson":
         s = 2 * jnp.sum(jnp.log1p(-p), axis)
-        return TestResult(s, 1 - chi2_tail(-s, 2 * n))
+        return SignificanceResult(s, 1 - chi2_tail(-s, 2 * n))
     if method == "tippett":
         s = jnp.min(p, axis)
-        return TestResult(s, -jnp.expm1(n * jnp.log1p(-s)))
+        return SignificanceResult(s, -jnp.expm1(n * jnp.log1p(-s)))
     if method == "mudholkar_george":
         s = -jnp.sum(jnp.log(p) - jnp.log1p(-p), axis)
         factor = math.sqrt(3 / n) / math.pi * math.sqrt((5 * n + 4) / (5 * n + 2))
-        return TestResult(s, _t_pvalue(s * factor, 5 * n + 4, "greater"))
+        return SignificanceResult(s, _t_pvalue(s * factor, 5 * n + 4, "greater"))
     w = jnp.ones_like(p) if weights is None else jnp.asarray(weights).astype(p.dtype)
     s = jnp.sum(w * -special.ndtri(p), axis) / jnp.sqrt(jnp.sum(w * w, axis))
-    return TestResult(s, special.ndtr(-s))
+    return SignificanceResult(s, special.ndtr(-s))
 
 
 def false_discovery_control(ps: ArrayLike, *, axis: int | None = 0, method: str = "bh") -> Array:

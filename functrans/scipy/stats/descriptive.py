@@ -106,7 +106,7 @@ def pmean(a: ArrayLike, p: float, *, axis: int | None = 0, weights: ArrayLike | 
         mean: Any = jnp.average(jnp.log(x), axis, weights)
         return jnp.exp(mean)
     powers: Any = jnp.average(x**p, axis, weights)
-    return powers ** (1 / p)
+    return jnp.power(powers, 1 / p)
 
 
 # Trimmed -------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,8 @@ from functrans.typing import Array, ArrayLike
 
 __all__ = ["boxcox", "boxcox_llf", "boxcox_normmax", "yeojohnson", "yeojohnson_llf",
            "yeojohnson_normmax"]
+
+Bracket = tuple[float, float] | None
 
 
 def boxcox_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0) -> Array:
@@ -37,13 +38,13 @@ def boxcox_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0) -> Array:
     return (power - 1) * jnp.sum(logs, axis) - n / 2 * variance
 
 
-def _best(likelihood: Callable[[Array], Array], x: Array, brack: Any) -> Array:
+def _best(likelihood: Callable[[Array], Array], x: Array, brack: Bracket) -> Array:
     ends = (-2.0, 2.0) if brack is None else brack
     points = tuple(jnp.asarray(v).astype(x.dtype) for v in ends)
     return minimize_scalar(lambda v: -likelihood(v), points, method="brent").x
 
 
-def boxcox_normmax(x: ArrayLike, brack: Any = None, method: str = "pearsonr") -> Array:
+def boxcox_normmax(x: ArrayLike, brack: Bracket = None, method: str = "pearsonr") -> Array:
     """Box and Cox's parameter, differentiated as a minimum.
 
     `method` is "mle" (the largest likelihood) or "pearsonr" (the largest correlation of the
@@ -67,7 +68,8 @@ def boxcox_normmax(x: ArrayLike, brack: Any = None, method: str = "pearsonr") ->
     return _best(lambda v: pearsonr(special.boxcox(ordered, v), quantiles).statistic, values, brack)
 
 
-def boxcox(x: ArrayLike, lmbda: ArrayLike | None = None) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike | None = None
+           ) -> Array | tuple[Array, Array]:
     """(x**lmbda - 1) / lmbda; without a parameter also that of the largest likelihood.
 
     >>> import functrans as ft
@@ -103,7 +105,7 @@ def yeojohnson_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0) -> Array:
         jnp.sign(x) * jnp.log1p(jnp.abs(x)), axis)
 
 
-def yeojohnson_normmax(x: ArrayLike, brack: Any = None) -> Array:
+def yeojohnson_normmax(x: ArrayLike, brack: Bracket = None) -> Array:
     """Yeo and Johnson's parameter of the largest likelihood, differentiated as such.
 
     >>> import functrans as ft
@@ -114,7 +116,8 @@ def yeojohnson_normmax(x: ArrayLike, brack: Any = None) -> Array:
     return _best(lambda v: yeojohnson_llf(v, values), values, brack)
 
 
-def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None) -> Any:
+def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None
+               ) -> Array | tuple[Array, Array]:
     """Box and Cox's transform of 1 + x, also of negative x; without a parameter see `boxcox`.
 
     >>> import functrans as ft

@@ -19,7 +19,7 @@ from functrans.scipy import special
 from functrans.scipy.arguments import one_of
 from functrans.scipy.stats.comparisons import (
     SIDES,
-    TestResult,
+    SignificanceResult,
     chi2_tail,
     groups,
     normal_pvalue,
@@ -37,7 +37,7 @@ def _tie_term(x: Array) -> Array:
     return jnp.sum(counts * counts - 1, -1)
 
 
-def kruskal(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
+def kruskal(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     """Whether samples have one median, by ranks: Kruskal and Wallis.
 
     >>> import functrans as ft
@@ -57,10 +57,10 @@ def kruskal(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
         start += size
     h = 12 / (n * (n + 1)) * total - 3 * (n + 1)
     h = h / (1 - _tie_term(together) / (n**3 - n))
-    return TestResult(h, chi2_tail(h, len(parts) - 1))
+    return SignificanceResult(h, chi2_tail(h, len(parts) - 1))
 
 
-def friedmanchisquare(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
+def friedmanchisquare(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     """Whether repeated measurements have one distribution: Friedman's test of 3 or more.
 
     >>> import functrans as ft
@@ -77,11 +77,11 @@ def friedmanchisquare(*samples: ArrayLike, axis: int | None = 0) -> TestResult:
     c = 1 - ties / (k * (k * k - 1) * n)
     total = jnp.sum(jnp.sum(ranks, -2) ** 2, -1)
     chi = (12 / (k * n * (k + 1)) * total - 3 * n * (k + 1)) / c
-    return TestResult(chi, chi2_tail(chi, k - 1))
+    return SignificanceResult(chi, chi2_tail(chi, k - 1))
 
 
 def ranksums(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *, axis: int | None = 0
-             ) -> TestResult:
+             ) -> SignificanceResult:
     """Whether two samples have one distribution, by the normal limit of the sum of ranks.
 
     >>> import functrans as ft
@@ -95,7 +95,7 @@ def ranksums(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *, axis
     together = jnp.concatenate([a, b], -1)
     total = jnp.sum(rankdata(together, axis=-1).astype(a.dtype)[..., :n], -1)
     z = (total - n * (n + m + 1) / 2) / math.sqrt(n * m * (n + m + 1) / 12)
-    return TestResult(z, normal_pvalue(z, alternative))
+    return SignificanceResult(z, normal_pvalue(z, alternative))
 
 
 def _counts_of_sums(parts: list[int]) -> Any:
@@ -135,7 +135,7 @@ def exact_pvalue(statistic: Array, counts: Any, alternative: str) -> Array:
 
 def mannwhitneyu(x: ArrayLike, y: ArrayLike, use_continuity: bool = True,
                  alternative: str = "two-sided", axis: int | None = 0, method: str = "auto"
-                 ) -> TestResult:
+                 ) -> SignificanceResult:
     """Whether two samples have one distribution: U counts pairs with the first larger, ties half.
 
     `method` is "asymptotic", "exact" (for samples without ties), or "auto": exact where a sample
@@ -165,12 +165,12 @@ def mannwhitneyu(x: ArrayLike, y: ArrayLike, use_continuity: bool = True,
     if method == "exact" or (method == "auto" and min(n, m) <= 8):
         exact = exact_pvalue(u, _counts_of_u(n, m), alternative)
         p = exact if method == "exact" else jnp.where(ties == 0, exact, p)
-    return TestResult(u, p)
+    return SignificanceResult(u, p)
 
 
 def wilcoxon(x: ArrayLike, y: ArrayLike | None = None, zero_method: str = "wilcox",
              correction: bool = False, alternative: str = "two-sided", method: str = "auto", *,
-             axis: int | None = 0) -> TestResult:
+             axis: int | None = 0) -> SignificanceResult:
     """Whether differences are symmetric about 0, by signed ranks.
 
     `zero_method` is "wilcox" (zeros are left out), "zsplit" or "pratt"; `method` is "approx",
@@ -224,11 +224,11 @@ def wilcoxon(x: ArrayLike, y: ArrayLike | None = None, zero_method: str = "wilco
         plain = (_tie_term(size) == 0) & (zeros == 0)
         p = exact if how == "exact" else jnp.where(plain, exact, p)
     statistic = jnp.minimum(plus, minus) if alternative == "two-sided" else plus
-    return TestResult(statistic, p)
+    return SignificanceResult(statistic, p)
 
 
 def brunnermunzel(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided",
-                  distribution: str = "t", *, axis: int | None = 0) -> TestResult:
+                  distribution: str = "t", *, axis: int | None = 0) -> SignificanceResult:
     """Whether elements of two samples of any variances are equally often the larger.
 
     >>> import functrans as ft
@@ -250,11 +250,11 @@ def brunnermunzel(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided",
     s1, s2 = n * squares[0], m * squares[1]
     w = n * m * (means[1] - means[0]) / ((n + m) * jnp.sqrt(s1 + s2))
     if distribution == "normal":
-        return TestResult(w, normal_pvalue(-w, alternative))
+        return SignificanceResult(w, normal_pvalue(-w, alternative))
     df = (s1 + s2) ** 2 / (s1 * s1 / (n - 1) + s2 * s2 / (m - 1))
     if alternative == "two-sided":
-        return TestResult(w, 2 * special.stdtr(df, -jnp.abs(w)))
-    return TestResult(w, special.stdtr(df, -w if alternative == "less" else w))
+        return SignificanceResult(w, 2 * special.stdtr(df, -jnp.abs(w)))
+    return SignificanceResult(w, special.stdtr(df, -w if alternative == "less" else w))
 
 
 # Kolmogorov and Smirnov ----------------------------------------------------------------------
@@ -330,9 +330,9 @@ def _two_sided(d: Array, n: int) -> Array:
 _FAR = 2.2  # n d**2 from which both sides do not meet within 8 digits
 
 
-def ks_1samp(x: ArrayLike, cdf: Callable[..., Any], args: tuple[Any, ...] = (),
+def ks_1samp(x: ArrayLike, cdf: Callable[..., ArrayLike], args: tuple[ArrayLike, ...] = (),
              alternative: str = "two-sided", method: str = "auto", *, axis: int | None = 0
-             ) -> TestResult:
+             ) -> SignificanceResult:
     """Whether a sample has a distribution function: Kolmogorov and Smirnov.
 
     The statistic is the largest difference from the empirical one ("two-sided"), or that above
@@ -353,11 +353,11 @@ def ks_1samp(x: ArrayLike, cdf: Callable[..., Any], args: tuple[Any, ...] = (),
     plus, minus = jnp.max((steps + 1) / n - levels, -1), jnp.max(levels - steps / n, -1)
     if alternative != "two-sided":
         d = plus if alternative == "greater" else minus
-        return TestResult(d, _one_sided(d, n))
+        return SignificanceResult(d, _one_sided(d, n))
     d = jnp.maximum(plus, minus)
     if method == "asymp":
-        return TestResult(d, kolmogorov(d * math.sqrt(n)))
-    return TestResult(d, _two_sided(lax.stop_gradient(d), n))
+        return SignificanceResult(d, kolmogorov(d * math.sqrt(n)))
+    return SignificanceResult(d, _two_sided(lax.stop_gradient(d), n))
 
 
 def kolmogorov(y: Array) -> Array:
@@ -379,7 +379,7 @@ def kolmogorov(y: Array) -> Array:
 
 
 def ks_2samp(data1: ArrayLike, data2: ArrayLike, alternative: str = "two-sided",
-             method: str = "auto", *, axis: int | None = 0) -> TestResult:
+             method: str = "auto", *, axis: int | None = 0) -> SignificanceResult:
     """Whether two samples have one distribution: Kolmogorov and Smirnov; see `ks_1samp`.
 
     "auto" is exact up to 10,000 elements, by a count of the orders in n m steps.
@@ -404,18 +404,18 @@ def ks_2samp(data1: ArrayLike, data2: ArrayLike, alternative: str = "two-sided",
     d = steps.astype(a.dtype) / (n * m)
     if method == "asymp" or (method == "auto" and max(n, m) > 10000):
         if alternative == "two-sided":
-            return TestResult(d, _two_sided(lax.stop_gradient(d), round(n * m / (n + m))))
+            return SignificanceResult(d, _two_sided(lax.stop_gradient(d), round(n * m / (n + m))))
         low, high = min(n, m), max(n, m)
         z = math.sqrt(n * m / (n + m)) * d
         expected = -2 * z * z - 2 * z * (high + 2 * low) / math.sqrt(
             high * low * (high + low)) / 3
-        return TestResult(d, jnp.exp(expected))
+        return SignificanceResult(d, jnp.exp(expected))
     flat = steps.reshape(-1)
     each = [_orders(v, n, m, alternative == "two-sided").astype(a.dtype) for v in flat] \
         if flat.shape[0] == 1 else [lax.map(
             lambda v: _orders(v, n, m, alternative == "two-sided").astype(a.dtype), flat)]
     p = jnp.stack(each) if flat.shape[0] == 1 else each[0]
-    return TestResult(d, jnp.clip(p, 0, 1).reshape(d.shape))
+    return SignificanceResult(d, jnp.clip(p, 0, 1).reshape(d.shape))
 
 
 def _orders(steps: Array, n: int, m: int, two_sided: bool) -> Array:
@@ -444,8 +444,9 @@ def _orders(steps: Array, n: int, m: int, two_sided: bool) -> Array:
     return jnp.where(steps <= 0, 1.0, 1 - stayed[m])
 
 
-def kstest(rvs: ArrayLike, cdf: Any, args: tuple[Any, ...] = (), alternative: str = "two-sided",
-           method: str = "auto") -> TestResult:
+def kstest(rvs: ArrayLike, cdf: ArrayLike | str | Callable[..., ArrayLike],
+           args: tuple[ArrayLike, ...] = (), alternative: str = "two-sided", method: str = "auto"
+           ) -> SignificanceResult:
     """`ks_1samp` where `cdf` is a function, `ks_2samp` where it is a sample.
 
     >>> import functrans as ft
