@@ -143,11 +143,15 @@ def ndtri(p: Array) -> Array:
 @partials(lambda x, y: lax.exp(y + 0.5 * x * x + HALF_LOG_2PI))
 def _ndtri_exp(y: Array) -> Array:
     low = y < -1.0
-    safe = jnp.where(low & (y > -math.inf), y, -2.0)
+    far = y < -1e8  # where the first terms of the expansion have all digits, and steps lose them
+    safe = jnp.where(low & ~far, y, -2.0)
     near = safe > -3.0
     guess = jnp.where(near, _ndtri(lax.exp(safe)), _tail_guess(-2.0 * jnp.where(near, -4.0, safe)))
     high = -_ndtri(-lax.expm1(jnp.where(low, -1.0, y)))
-    found = jnp.where(low, jnp.where(y == -math.inf, y, _log_newton(guess, safe)), high)
+    found = jnp.where(low, _log_newton(guess, safe), high)
+    twice = -2.0 * jnp.where(far, y, -1e8)
+    ends = -lax.sqrt(twice - jnp.where(twice < math.inf, lax.log(2.0 * math.pi * twice), 0.0))
+    found = jnp.where(far, ends, found)
     return jnp.where(y > 0, math.nan, jnp.where(y == 0, math.inf, found))
 
 

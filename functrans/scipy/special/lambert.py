@@ -109,10 +109,13 @@ def lambertw(z: ArrayLike, k: int = 0) -> Array:
     return out
 
 
+_FAR: Final = 1e60
+
+
 @partials(lambda out, x: out / (1.0 + out))
 def _wrightomega(x: Array) -> Array:
     low = x < -700.0
-    v = jnp.where(low, 0.0, jnp.minimum(x, 1e300))
+    v = jnp.where(low, 0.0, jnp.minimum(x, _FAR))  # beyond it squares overflow, and w is x
     guess = jnp.where(v > 1.0, v - lax.log(jnp.maximum(v, 1.0)), lax.exp(jnp.minimum(v, 1.0) - 1.0))
     guess = jnp.where(v < -2.0, lax.exp(v), guess)
 
@@ -123,7 +126,7 @@ def _wrightomega(x: Array) -> Array:
         return w * (1.0 + change), lax.abs(change)
 
     found = loop(step, (guess, jnp.ones_like(v)), lambda w, moved: moved > 1e-15, 10)[0]
-    return jnp.where(low, lax.exp(jnp.minimum(x, 0.0)), jnp.where(x > 1e300, x, found))
+    return jnp.where(low, lax.exp(jnp.minimum(x, 0.0)), jnp.where(x > _FAR, x, found))
 
 
 @wide
