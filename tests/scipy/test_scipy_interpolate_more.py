@@ -35,6 +35,7 @@ def by_lines(values, at):
     return values
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("method", ["slinear", "cubic", "quintic", "pchip"])
 def test_methods_of_grids(method):
     outside = np.concatenate([INSIDE, [[-0.1, 1.0], [1.0, 2.8]]])

@@ -76,7 +76,7 @@ def bowl(x, a):
 NEW = ["SLSQP", "trust-ncg", "trust-exact", "dogleg", "trust-krylov", "TNC"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("method", NEW)
 def test_derivatives_of_minima(method):
     def lowest(a):
@@ -110,6 +110,7 @@ def test_a_saddle_is_left():
         same(abs(found.x[1]), np.sqrt(2), atol=1e-5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("method", ["TNC", "L-BFGS-B", "SLSQP", "Nelder-Mead", "Powell"])
 def test_bounds(method):
     bounds = optimize.Bounds(np.array([-1.0, -1, 0.2]), np.array([0.5, 2.0, np.inf]))
@@ -152,6 +153,7 @@ PROBLEMS = {
                                                               "fun": lambda x: x[0] - 2}])}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_constraints(name):
     fun, start, bounds, constraints = PROBLEMS[name]
