@@ -371,7 +371,7 @@ class Conv(Call):
         self.fields = fields
 
 
-Argument = Size | Tensor | Sequence[int] | Sequence[Tensor]
+Argument = Size | Tensor | Sequence[Size] | Sequence[Tensor]
 
 
 class CLibraryCall(Call):
@@ -390,6 +390,16 @@ class CLibraryCall(Call):
         self.is_complex = is_complex
         self.signature = signature
         self.arguments = tuple(arguments)
+
+    def read_instead(self, others: Mapping[Tensor, Tensor]) -> None:
+        """Read other values that have the same elements in memory."""
+        def other(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return [other(v) for v in value]
+            return others.get(value, value) if isinstance(value, Tensor) else value
+
+        self.operands = tuple([other(x) for x in self.operands])
+        self.arguments = tuple([other(x) for x in self.arguments])
 
 
 def has_effect(jaxpr: Jaxpr) -> bool:

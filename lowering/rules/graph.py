@@ -20,6 +20,7 @@ from functrans.lowering.loops.tensor import (
     AnyFlag,
     Branch,
     Call,
+    CLibraryCall,
     HostCall,
     Later,
     Map,
@@ -283,6 +284,8 @@ def _add_call(graph: Graph, eqn: Equation, operands: Sequence[Tensor],
     outs: Sequence[Tensor] = ()
     if isinstance(call, tuple):
         call, outs = call
+    if isinstance(call, CLibraryCall):
+        call.read_instead({x: _in_memory(graph, x) for x in call.operands})
     for x in call.operands:
         graph.add(x)
     if graph.after:
@@ -293,6 +296,15 @@ def _add_call(graph: Graph, eqn: Equation, operands: Sequence[Tensor],
     for out in outs:
         graph.add(out)
     return outs or call.results
+
+
+def _in_memory(graph: Graph, x: Tensor) -> Tensor:
+    """The value in memory that x is a reshape of: a library is told where its operands begin."""
+    source = x
+    while (eqn := graph.origins.get(source)) is not None and eqn.primitive is reshape_p \
+            and isinstance(source, Map):
+        (source,) = source.operands
+    return source if isinstance(source, Stored) and source.dtype == x.dtype else x
 
 
 def _is_known(aval: ShapedArray, memory: Memory) -> bool:
