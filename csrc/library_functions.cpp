@@ -12,6 +12,7 @@ void register_schur_library();
 void register_fft_library();
 void register_narrow_library();
 void register_sparse_library();
+void register_sparse_sums_library();
 
 void register_library_functions() {
   register_sort_library();
@@ -23,6 +24,7 @@ void register_library_functions() {
   register_fft_library();
   register_narrow_library();
   register_sparse_library();
+  register_sparse_sums_library();
 }
 
 }  // namespace functrans

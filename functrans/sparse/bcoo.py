@@ -57,6 +57,7 @@ class BCOO(JAXSparse):
     """
 
     indices: Array
+    _parts: tuple[Array, Array, tuple[tuple[Array, ...], ...]] | None = None  # see sums.py
 
     def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[Any],
                  indices_sorted: bool = False, unique_indices: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as jnp
 from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
-from functrans.core.errors import publish
-from functrans.numpy.common import shape_tuple
+from functrans.core.errors import ArgumentError, publish
+from functrans.core.source import user_source
+from functrans.numpy.common import concrete, is_traced, shape_tuple
 from functrans.sparse.base import (
     JAXSparse,
     check_index_dtype,
@@ -22,10 +24,11 @@ from functrans.sparse.base import (
     per_lane,
 )
 from functrans.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_todense
-from functrans.sparse.layout import bcoo_eliminate_zeros, bcoo_sort_indices, bcoo_sum_duplicates
+from functrans.sparse.layout import bcoo_sort_indices
 from functrans.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from functrans.sparse.products import DotDimensionNumbers, bcoo_dot_general, bcoo_extract
 from functrans.sparse.rows import csr_matmul, csr_matmul_transposed, pointers, row_numbers
+from functrans.sparse.sums import Part, made_of, sum_of_parts, without_zeros
 from functrans.tree_util import register_pytree_node_class
 from functrans.typing import Array, ArrayLike
 
@@ -158,13 +161,14 @@ class BCSR(JAXSparse):
         sizes = (self.indptr.shape[-1] - 1, self._columns)
         at_once = known(coordinates_of_rows, self.indices, self.indptr)
         if at_once is not NotImplemented:
-            return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
-                                       (self.data, at_once))
-        rows = per_lane(row_numbers, self.n_batch)(self.indices, self.indptr)
-        index = jnp.result_type(rows, self.indices)
-        indices = jnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
-        return BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
-                                   (self.data, indices))
+            indices = at_once
+        else:
+            rows = per_lane(row_numbers, self.n_batch)(self.indices, self.indptr)
+            index = jnp.result_type(rows, self.indices)
+            indices = jnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
+        found = BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
+                                    (self.data, indices))
+        return made_of(found, [(self.data, self.indices, self.indptr)])
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
@@ -203,9 +207,12 @@ class BCSR(JAXSparse):
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """The array with each place once, in order; `nse` is needed where indices are traced."""
-        mat = self.to_bcoo()
-        return BCSR.from_bcoo((bcoo_eliminate_zeros if remove_zeros else bcoo_sum_duplicates)(
-            mat, nse))
+        if self.unique_indices and self.indices_sorted and not remove_zeros and \
+                nse in (None, self.nse):
+            return self
+        part = self.data, self.indices, self.indptr
+        return _sum_of([without_zeros(part, self.shape[self.n_batch:self.n_batch + 2])
+                        if remove_zeros else part], self, self.dtype, nse)
 
 
 def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
@@ -239,6 +246,29 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     3
     """
     return mat.sum_duplicates(nse, remove_zeros=False)
+
+
+def sum_of_rows(mats: Sequence[BCSR]) -> BCSR:
+    """The sum of arrays of one layout, with room for all that is stored unless it is known."""
+    parts = [(m.data, m.indices, m.indptr) for m in mats]
+    nse = sum(m.nse for m in mats) if any(map(is_traced, [x for p in parts for x in p])) else None
+    return _sum_of(parts, mats[0], jnp.result_type(*[m.data for m in mats]), nse)
+
+
+def _sum_of(parts: Sequence[Part], mat: BCSR, dtype: Any, nse: int | None) -> BCSR:
+    """The sum of parts of arrays like `mat`, with the room that it needs if `nse` is not given."""
+    n = mat.n_batch
+    room = sum(p[1].shape[-1] for p in parts) if nse is None else operator.index(nse)
+    if room < 0:
+        raise ArgumentError(f"BCSR.sum_duplicates: nse={room}.", where=user_source(),
+                            fix="the number of places to store")
+    data, indices, indptr = sum_of_parts(parts, mat.shape[n:n + 2], room, dtype, to_rows=True)
+    if nse is None:
+        count = int(concrete("BCSR.sum_duplicates", indptr[..., -1], "nse",
+                             "x.sum_duplicates(nse=n)").max(initial=0))
+        data, indices = (jnp.moveaxis(jnp.moveaxis(x, n, 0)[:count], 0, n)
+                         for x in (data, indices))
+    return BCSR.tree_unflatten((mat._columns, True, True), (data, indices, indptr))
 
 
 def bcsr_extract(sparr: BCSR, arr: ArrayLike) -> BCSR:

@@ -7,14 +7,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from functrans import numpy as jnp
 from functrans._runtime import sum_coordinates
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple, concrete
-from functrans.ops import segment_sum
 from functrans.sparse.base import (
     OPERATIONS,
     SparseEfficiencyError,
@@ -25,6 +22,7 @@ from functrans.sparse.base import (
     per_lane,
 )
 from functrans.sparse.bcoo import BCOO, full_batch
+from functrans.sparse.sums import Part, made_of, parts_of, sum_of_parts, without_zeros
 from functrans.typing import Array
 
 __all__ = ["bcoo_eliminate_zeros", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_transpose",
@@ -74,31 +72,22 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
                                   None if nse is None else operator.index(nse))
         if at_once is not NotImplemented:
             return BCOO.tree_unflatten((sizes, True, True), at_once)
-    mat = full_batch(mat)
+    return _with_sums(mat, parts_of(mat), nse)
 
-    def group(indices: Array) -> tuple[Array, Array, Array]:
-        (at,), none = keys(sizes, indices)
-        order = jnp.argsort(at, stable=True)
-        at = at[order]
-        first = jnp.concatenate([jnp.ones(min(1, at.shape[0]), bool), at[1:] != at[:-1]])
-        first = first & (at < none)
-        numbers = jnp.cumsum(first.astype("int32")) - 1
-        # what is out of bounds stands last, behind all groups
-        numbers = jnp.where(at < none, numbers, at.shape[0])
-        return order, numbers, jnp.sum(first)
 
-    order, numbers, counts = per_lane(group, mat.n_batch)(mat.indices)
+def _with_sums(mat: BCOO, parts: Sequence[Part], nse: int | None) -> BCOO:
+    """The sum of the parts of `mat`."""
+    sizes, n = mat.sparse_shape, mat.n_batch
+    room = mat.nse if nse is None else operator.index(nse)
+    if room < 0:
+        raise ArgumentError(f"bcoo_sum_duplicates: nse={room}.", where=user_source(),
+                            fix="the number of places to store")
+    data, indices = sum_of_parts(parts, sizes, room, mat.dtype)
     if nse is None:
-        nse = int(concrete("bcoo_sum_duplicates", counts, "nse", "x.sum_duplicates(nse=n)")
-                  .max(initial=0))
-    room = operator.index(nse)
-
-    def lane(data: Array, indices: Array, order: Array, numbers: Array) -> tuple[Array, Array]:
-        rows = segment_sum(data[order], numbers, room, indices_are_sorted=True)
-        found = jnp.broadcast_to(jnp.asarray(np.asarray(sizes, indices.dtype)), (room, len(sizes)))
-        return rows, found.at[numbers].set(indices[order], mode="drop")
-
-    data, indices = per_lane(lane, mat.n_batch)(mat.data, mat.indices, order, numbers)
+        counts = jnp.sum(indices[..., 0] < sizes[0], axis=n) if sizes else jnp.asarray(min(1, room))
+        most = int(concrete("bcoo_sum_duplicates", counts, "nse", "x.sum_duplicates(nse=n)")
+                   .max(initial=0))
+        data, indices = (jnp.moveaxis(jnp.moveaxis(x, n, 0)[:most], 0, n) for x in (data, indices))
     return BCOO.tree_unflatten((sizes, True, True), (data, indices))
 
 
@@ -111,12 +100,11 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     >>> sparse.bcoo_eliminate_zeros(m).indices.tolist()
     [[0]]
     """
+    sizes, parts = mat.sparse_shape, parts_of(mat)
     mat = full_batch(mat)
-    zero = jnp.all(mat.data == 0, axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
-    outside = jnp.asarray(mat.sparse_shape, dtype=mat.indices.dtype)
-    indices = jnp.where(zero[..., None], outside, mat.indices)
-    return bcoo_sum_duplicates(BCOO.tree_unflatten((mat.sparse_shape, False, False),
-                                                   (mat.data, indices)), nse)
+    found = BCOO.tree_unflatten((sizes, False, False),
+                                without_zeros((mat.data, mat.indices), sizes))
+    return bcoo_sum_duplicates(made_of(found, [without_zeros(p, sizes) for p in parts]), nse)
 
 
 def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,

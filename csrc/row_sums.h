@@ -1,0 +1,242 @@
+// Sums of matrices of compressed rows, row by row.
+#pragma once
+
+#include "compressed_rows.h"
+#include "sparse_runs.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace functrans {
+
+// How many columns are not less than the next, and the largest of all, as an unsigned number.
+template <typename I, typename U>
+FUNCTRANS_INLINE I falls_and_largest(const I* columns, i64 n, U& most) {
+  I falls = 0;
+  U largest = static_cast<U>(columns[n - 1]);  // in a register: `most` could be a column
+  for (i64 e = 0; e + 1 < n; ++e) {
+    falls += static_cast<I>(columns[e] >= columns[e + 1]);
+    largest = std::max(largest, static_cast<U>(columns[e]));
+  }
+  most = largest;
+  return falls;
+}
+
+FUNCTRANS_WIDEST static std::int32_t not_increasing(const std::int32_t* columns, i64 n,
+                                                    std::uint32_t& most) {
+  return falls_and_largest(columns, n, most);
+}
+
+FUNCTRANS_WIDEST static i64 not_increasing(const i64* columns, i64 n, std::uint64_t& most) {
+  return falls_and_largest(columns, n, most);
+}
+
+template <typename T, typename I>
+class RowSums {
+ public:
+  // numbers[k] has the place of each element of part k, where that is asked for.
+  RowSums(const Rows<T, I>* parts, i64 count, SumPlaces<T, I>& out, I* pointers,
+          I* const* numbers)
+      : parts_(parts), count_(count), out_(out), pointers_(pointers), numbers_(numbers) {}
+
+  void add() {
+    const i64 rows = parts_[0].rows;
+    if (pointers_ != nullptr) pointers_[0] = 0;
+    for (i64 k = 0; numbers_ != nullptr && k < count_; ++k) {
+      std::fill_n(numbers_[k], parts_[k].nse, static_cast<I>(out_.room));
+    }
+    for (i64 row = 0; row < rows;) {
+      const i64 last = end_of_block(row, rows);
+      const bool fits = out_.count + elements(row, last) <= out_.room;
+      bool plain = numbers_ == nullptr && fits && count_ <= 2;
+      for (i64 k = 0; plain && k < count_; ++k) plain = in_order(parts_[k], row, last);
+      if (!plain) {
+        for (i64 i = row; i < last; ++i) sorted_row(i);
+      } else if (count_ == 1) {
+        copy(row, last);
+      } else {
+        regular(row, last) ? merge<true>(row, last) : merge<false>(row, last);
+      }
+      row = last;
+    }
+  }
+
+ private:
+  struct Element {
+    I column;
+    T value;
+    I* number;
+  };
+
+  i64 elements(i64 first, i64 last) const {
+    i64 n = 0;
+    for (i64 k = 0; k < count_; ++k) n += parts_[k].start(last) - parts_[k].start(first);
+    return n;
+  }
+
+  // Rows that hold about kMergedRows elements together.
+  i64 end_of_block(i64 row, i64 rows) const {
+    i64 step = std::max<i64>(1, kMergedRows / (elements(row, rows) / (rows - row) + 1));
+    step = std::min(step, rows - row);
+    while (step > 1 && elements(row, row + step) > 2 * kMergedRows) step /= 2;
+    return row + step;
+  }
+
+  // Columns increase within each row and are inside: as many do not increase as rows begin so.
+  static bool in_order(const Rows<T, I>& a, i64 first, i64 last) {
+    const i64 begin = a.start(first), end = a.start(last);
+    if (a.indptr[last] > a.nse) return false;
+    if (begin == end) return true;
+    const I* columns = a.indices;
+    std::make_unsigned_t<I> most;
+    const I falls = not_increasing(columns + begin, end - begin, most);
+    if (static_cast<std::uint64_t>(most) >= static_cast<std::uint64_t>(a.columns)) return false;
+    if (end - begin < 2) return true;
+    I begins = 0, before = a.indptr[first];
+    for (i64 i = first + 1; i < last; ++i) {  // without branches: rows are of any length
+      const I start = a.indptr[i];
+      const i64 e = std::clamp<i64>(start, begin + 1, end - 1);
+      const I falls_here = static_cast<I>(columns[e - 1] >= columns[e]);
+      begins += static_cast<I>(start > before) & static_cast<I>(e == start) & falls_here;
+      before = start;
+    }
+    return falls == begins;
+  }
+
+  void put(I row, I column, T value) {
+    const i64 p = out_.count++;
+    out_.sums[p] = value;
+    if (out_.width == 1) {
+      out_.places[p] = column;
+    } else {
+      out_.places[2 * p] = row;
+      out_.places[2 * p + 1] = column;
+    }
+  }
+
+  void end_row(i64 row) {
+    if (pointers_ != nullptr) pointers_[row + 1] = static_cast<I>(out_.kept());
+  }
+
+  void copy(i64 first, i64 last) {
+    const Rows<T, I>& a = parts_[0];
+    const i64 begin = a.start(first), n = a.start(last) - begin, shift = out_.count - begin;
+    std::memcpy(out_.sums + out_.count, a.data + begin, static_cast<std::size_t>(n) * sizeof(T));
+    if (out_.width == 1) {
+      std::memcpy(out_.places + out_.count, a.indices + begin,
+                  static_cast<std::size_t>(n) * sizeof(I));
+    }
+    for (i64 i = first; i < last; ++i) {
+      const i64 end = a.start(i + 1);
+      for (i64 e = a.start(i); out_.width == 2 && e < end; ++e) {
+        out_.places[2 * (e + shift)] = static_cast<I>(i);
+        out_.places[2 * (e + shift) + 1] = a.indices[e];
+      }
+      if (pointers_ != nullptr) pointers_[i + 1] = static_cast<I>(end + shift);
+    }
+    out_.count += n;
+  }
+
+  bool regular(i64 first, i64 last) const {
+    const Rows<T, I>&a = parts_[0], &b = parts_[1];
+    Step steps[kProbed];
+    i64 n = 0;
+    for (i64 i = first; i < last && n < kProbed; ++i) {
+      i64 x = a.start(i), y = b.start(i);
+      const i64 end_x = a.start(i + 1), end_y = b.start(i + 1);
+      while (n < kProbed && x < end_x && y < end_y) {
+        const I p = a.indices[x], q = b.indices[y];
+        steps[n++] = p == q ? Step::kBoth : p < q ? Step::kFirst : Step::kSecond;
+        x += p <= q, y += q <= p;
+      }
+      if (n < kProbed) steps[n++] = Step::kNone;
+    }
+    return repeats(steps, n);
+  }
+
+  template <bool kBranches>
+  void merge(i64 first, i64 last) {
+    out_.width == 1 ? merge_rows<kBranches, 1>(first, last) : merge_rows<kBranches, 2>(first, last);
+  }
+
+  template <bool kBranches, int kWidth>
+  void merge_rows(i64 first, i64 last) {
+    const Rows<T, I>&a = parts_[0], &b = parts_[1];
+    const I *columns_a = a.indices, *columns_b = b.indices;
+    const T *data_a = a.data, *data_b = b.data;
+    I* places = out_.places;
+    T* sums = out_.sums;
+    i64 o = out_.count, x = a.start(first), y = b.start(first);
+    for (i64 i = first; i < last; ++i) {
+      const i64 end_x = a.start(i + 1), end_y = b.start(i + 1);
+      const auto store = [&](I column, T value) {
+        if constexpr (kWidth == 1) {
+          places[o] = column;
+        } else {
+          places[2 * o] = static_cast<I>(i);
+          places[2 * o + 1] = column;
+        }
+        sums[o++] = value;
+      };
+      if constexpr (!kBranches) {
+        static constexpr T kNothing = -T(0);  // changes no sum
+        while (x < end_x && y < end_y) {
+          const I p = columns_a[x], q = columns_b[y];
+          const i64 of_a = p <= q, of_b = q <= p;
+          const T* value = chosen(of_a, data_a + x, data_b + y);
+          const T* other = chosen(of_a & of_b, data_b + y, &kNothing);
+          store(std::min(p, q), *value + *other);
+          x += of_a, y += of_b;
+        }
+      }
+      while (x < end_x && y < end_y) {
+        const I p = columns_a[x], q = columns_b[y];
+        if (p == q) store(p, data_a[x++] + data_b[y++]);
+        else if (p < q) store(p, data_a[x++]);
+        else store(q, data_b[y++]);
+      }
+      for (; x < end_x; ++x) store(columns_a[x], data_a[x]);
+      for (; y < end_y; ++y) store(columns_b[y], data_b[y]);
+      if (pointers_ != nullptr) pointers_[i + 1] = static_cast<I>(o);
+    }
+    out_.count = o;
+  }
+
+  void sorted_row(i64 row) {
+    elements_.clear();
+    for (i64 k = 0; k < count_; ++k) {
+      const Rows<T, I>& a = parts_[k];
+      const i64 end = a.start(row + 1);
+      for (i64 e = a.start(row); e < end; ++e) {
+        if (!a.has(a.indices[e])) continue;
+        elements_.push_back({a.indices[e], a.data[e],
+                             numbers_ == nullptr ? nullptr : numbers_[k] + e});
+      }
+    }
+    const auto less = [](const Element& p, const Element& q) { return p.column < q.column; };
+    if (!std::is_sorted(elements_.begin(), elements_.end(), less)) {
+      std::stable_sort(elements_.begin(), elements_.end(), less);
+    }
+    I before = -1;
+    for (const Element& e : elements_) {
+      if (e.column != before) {
+        before = e.column;
+        if (out_.count < out_.room) put(static_cast<I>(row), e.column, e.value);
+        else ++out_.count;
+      } else if (out_.count <= out_.room) {
+        out_.sums[out_.count - 1] += e.value;
+      }
+      if (e.number != nullptr) *e.number = static_cast<I>(std::min(out_.count - 1, out_.room));
+    }
+    end_row(row);
+  }
+
+  const Rows<T, I>* parts_;
+  i64 count_;
+  SumPlaces<T, I>& out_;
+  I* pointers_;
+  I* const* numbers_;
+  std::vector<Element> elements_;
+};
+
+}  // namespace functrans
