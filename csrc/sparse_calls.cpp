@@ -143,17 +143,17 @@ template <typename I>
 void compress(const I* pairs, const I* order, i64 nse, i64 rows, i64 columns, I* indices,
               I* indptr) {
   // an element out of bounds is of the row before it
-  i64 row = 0, filled = 0;
-  indptr[0] = 0;
+  i64 row = 0;
+  std::memset(indptr, 0, static_cast<std::size_t>(rows + 1) * sizeof(I));
   for (i64 p = 0; p < nse; ++p) {
     const i64 e = order == nullptr ? p : static_cast<i64>(order[p]);
     const i64 i = pairs[2 * e], j = pairs[2 * e + 1];
     const bool inside = i >= 0 && i < rows && j >= 0 && j < columns;
-    if (inside && i > row) row = i;
-    for (; filled < row; ++filled) indptr[filled + 1] = static_cast<I>(p);
+    row = std::max(row, inside ? i : 0);
+    if (rows > 0) indptr[row + 1] = static_cast<I>(p + 1);  // the last of a row is what stays
     indices[p] = static_cast<I>(inside ? j : columns);
   }
-  for (; filled < rows; ++filled) indptr[filled + 1] = static_cast<I>(nse);
+  for (i64 i = 0; i < rows; ++i) indptr[i + 1] = std::max(indptr[i], indptr[i + 1]);
 }
 
 }  // namespace
@@ -293,16 +293,15 @@ PyObject* sum_coordinates(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
       T* of = static_cast<T*>(data(sums));
       I* at = static_cast<I*>(data(places));
       try {
-        count = CoordinateSums<T, I>(static_cast<const I*>(data(pairs)),
-                                     static_cast<const T*>(data(numbers)), nse, rows, columns)
-                    .add(room, at, of);
+        const CoordinatePart<T, I> part{static_cast<const I*>(data(pairs)),
+                                        static_cast<const T*>(data(numbers)), nse, nullptr};
+        const i64 sizes[] = {rows, columns};
+        SumPlaces<T, I> out{room, 2, of, at};
+        sum_coordinates(&part, 1, sizes, 2, out);
+        if (!exact) out.fill(sizes);
+        count = out.kept();
       } catch (const std::bad_alloc&) {
         enough = false;
-      }
-      for (i64 p = count; p < room && !exact; ++p) {  // nowhere
-        of[p] = 0;
-        at[2 * p] = static_cast<I>(rows);
-        at[2 * p + 1] = static_cast<I>(columns);
       }
     }
     if (!enough) return PyErr_NoMemory();

@@ -42,8 +42,9 @@ from functrans.primitives.shape import broadcasted_iota, concatenate, pad, resha
 if TYPE_CHECKING:
     from functrans.typing import Array
 
-__all__ = ["csr_dot_p", "csr_sample_p", "product_of_rows", "row_of_each",
-           "sample_of_rows", "stored_elements"]
+__all__ = ["added_rows", "csr_dot_p", "csr_sample_p", "has_library_rows", "native_rows",
+           "product_of_rows", "read_rows", "row_of_each", "rows_of_lanes", "sample_of_rows",
+           "stored_elements"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -86,13 +87,13 @@ class CsrDot(CompressedRows):
     def evaluate(self, data: Any, indices: Any, indptr: Any, x: Any, *, columns: int,
                  transpose: bool) -> NDArray:
         rows, width = len(indptr) - 1, x.shape[1]
-        if _is_native(data, indices):
+        if has_library_rows(data.dtype, indices.dtype):
             shape = (columns if transpose else rows, width)
-            return _native("csr_dot", (data, indices, indptr, x), shape, int(transpose), rows,
+            return native_rows("csr_dot", (data, indices, indptr, x), shape, int(transpose), rows,
                            columns, len(indices), width)
         e, row, column = stored_elements(indices, indptr, columns)
         to, of = (column, row) if transpose else (row, column)
-        return _added(data[e, None] * x[of], to, columns if transpose else rows)
+        return added_rows(data[e, None] * x[of], to, columns if transpose else rows)
 
     def transpose(self, ct: Any, data: Any, indices: Any, indptr: Any, x: Any, *, columns: Size,
                   transpose: bool) -> tuple[Any, None, None, Any]:
@@ -153,9 +154,9 @@ class CsrSample(CompressedRows):
         return ShapedArray(indices.shape, y.dtype)
 
     def evaluate(self, indices: Any, indptr: Any, y: Any, x: Any) -> NDArray:
-        if _is_native(x, indices):
-            return _native("csr_sample", (indices, indptr, y, x), indices.shape, len(indptr) - 1,
-                           len(x), len(indices), x.shape[1])
+        if has_library_rows(x.dtype, indices.dtype):
+            return native_rows("csr_sample", (indices, indptr, y, x), indices.shape,
+                               len(indptr) - 1, len(x), len(indices), x.shape[1])
         e, row, column = stored_elements(indices, indptr, len(x))
         out = np.zeros(indices.shape, y.dtype)
         out[e] = np.einsum("en,en->e", y[row], x[column])
@@ -193,12 +194,13 @@ class CsrSample(CompressedRows):
                           sample_array(4, 2, seed=1)))
 
 
-def _is_native(numbers: NDArray, indices: NDArray) -> bool:
+def has_library_rows(number: Any, index: Any) -> bool:
     """Whether csrc/lib_sparse.cpp has the dtypes."""
-    return numbers.dtype in (np.float32, np.float64) and indices.dtype in (np.int32, np.int64)
+    return number in (np.float32, np.float64) and index in (np.int32, np.int64)
 
 
-def _native(name: str, operands: Sequence[NDArray], shape: tuple[int, ...], *sizes: int) -> NDArray:
+def native_rows(name: str, operands: Sequence[NDArray], shape: tuple[int, ...],
+                *sizes: int) -> NDArray:
     """What a function of compressed rows computes; the last operand has the dtype of numbers."""
     arrays = [np.ascontiguousarray(x) for x in operands]
     out = np.empty(shape, arrays[-1].dtype)
@@ -224,7 +226,7 @@ def stored_elements(indices: NDArray, indptr: NDArray, columns: int
     return e[inside], row[inside], column[inside]
 
 
-def _added(rows: NDArray, to: NDArray, count: int) -> NDArray:
+def added_rows(rows: NDArray, to: NDArray, count: int) -> NDArray:
     """Rows added at places; bincount takes a third of the time of add.at on rows."""
     n = rows.shape[1]
     if not rows.size:
@@ -275,19 +277,28 @@ csr_dot_p, csr_sample_p = CsrDot(), CsrSample()
 
 def row_of_each(indices: Any, indptr: Any) -> Any:
     """The row of each stored element; one that does not exist for those of none."""
-    nse, rows = indices.shape[0], indptr.shape[0] - 1
+    found = rows_of_lanes(reshape(indices, (1, indices.shape[0])),
+                          reshape(indptr, (1, indptr.shape[0])))
+    return reshape(found, indices.shape)
+
+
+def rows_of_lanes(indices: Any, indptr: Any) -> Any:
+    """The same of many matrices: of indices (lanes, nse) and pointers (lanes, rows + 1)."""
+    (lanes, nse), pointers = indices.shape, indptr.shape[1]
     wide = np.dtype(np.int64 if indptr.dtype.itemsize == 8 else np.int32)
     indptr = clamp(full((), 0, wide), convert_element_type(indptr, wide), full((), nse, wide))
-    numbers = ScatterDimensionNumbers((), (0,), (0,))
-    indptr = cummax(indptr)
-    marks = scatter_add(full((nse + 1,), 0, indptr.dtype), reshape(indptr, (rows + 1, 1)),
-                        full((rows + 1,), 1, indptr.dtype), numbers, indices_are_sorted=True,
+    indptr, numbers = cummax(indptr, 1), ScatterDimensionNumbers((), (0,), (0,))
+    lane = mul(broadcasted_iota(wide, indptr.shape, 0), _wide(full((), nse + 1, wide), indptr))
+    marks = scatter_add(full((lanes * (nse + 1),), 0, wide),
+                        reshape(add(indptr, lane), (lanes * pointers, 1)),
+                        full((lanes * pointers,), 1, wide), numbers, indices_are_sorted=True,
                         mode=GatherScatterMode.FILL_OR_DROP)
-    row = slice_in_dim(cumsum(marks), 0, nse)
+    row = slice_in_dim(cumsum(reshape(marks, (lanes, nse + 1)), 1), 0, nse, axis=1)
     return add(row, _wide(full((), -1, row.dtype), row))
 
 
-def _read(x: Any, numbers: Any) -> Any:
+def read_rows(x: Any, numbers: Any) -> Any:
+    """The rows of x that have these numbers, of zeros where there is none."""
     return gather(x, reshape(numbers, (numbers.shape[0], 1)),
                   GatherDimensionNumbers((1,), (0,), (0,)), (1, x.shape[1]),
                   mode=GatherScatterMode.FILL_OR_DROP, fill_value=0)
@@ -300,7 +311,7 @@ def product_of_rows(data: Array, indices: Array, indptr: Array, x: Array, *, col
     rows = row_of_each(indices, indptr)
     to, of = (indices, rows) if transpose else (rows, indices)
     wide = broadcast_in_dim(data, (data.shape[0], x.shape[1]), (0,))
-    products = mul(wide, _read(x, of))
+    products = mul(wide, read_rows(x, of))
     size = columns if transpose else indptr.shape[0] - 1
     out = scatter_add(full((size, x.shape[1]), 0, data.dtype), reshape(to, (to.shape[0], 1)),
                       products, ScatterDimensionNumbers((1,), (0,), (0,)),
@@ -312,7 +323,8 @@ def sample_of_rows(indices: Array, indptr: Array, y: Array, x: Array) -> list[An
     """`csr_sample` by gathers and sums of products, of halves in float32."""
     dtype, (y, x) = y.dtype, _computed(y, x)
     rows = row_of_each(indices, indptr)
-    return [convert_element_type(reduce_sum(mul(_read(y, rows), _read(x, indices)), (1,)), dtype)]
+    products = mul(read_rows(y, rows), read_rows(x, indices))
+    return [convert_element_type(reduce_sum(products, (1,)), dtype)]
 
 
 def _computed(*xs: Any) -> list[Any]:

@@ -34,7 +34,8 @@ LIBRARY: Final[dict[str, tuple[str, ...]]] = {
     "cumulate_rows": ("rows.c", "cumulate.c"),
     **dict.fromkeys(REAL_MATRICES, ("linalg.c",)),
     "fft": ("fft.c",),
-    **dict.fromkeys(("csr_dot", "csr_sample"), ("sparse.c",)),
+    **dict.fromkeys(("coo_dot", "csr_dot", "csr_sample"), ("sparse.c",)),
+    "sum_places": ("sparse_sums.c",),
     "narrow_dot": ("narrow.c",),
     "scatter_slices": ("scatter.c",),
 }

@@ -54,6 +54,7 @@ from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.convert import bitcast_convert_type_p, convert_element_type_p
+from functrans.primitives.coordinate_products import coo_dot_p
 from functrans.primitives.cumulative import (
     cumlogsumexp_p,
     cummax_p,
@@ -94,6 +95,7 @@ from functrans.primitives.shard_map import shard_map_p, sharding_constraint_p
 from functrans.primitives.solve import adjugate_p, det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.sparse import csr_dot_p, csr_sample_p
+from functrans.primitives.sparse_sums import sum_places_p
 from functrans.primitives.spectral import eig_p, eigh_p, svd_p
 from functrans.primitives.sylvester import (
     sylvester_p,
@@ -200,7 +202,10 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     slice_p: {"start_indices": SIZES, "limit_indices": SIZES, "strides": SIZES},
     sort_p: {"dimension": INT, "is_stable": FLAG, "num_keys": INT},
     svd_p: {"full_matrices": FLAG, "compute_uv": FLAG},
+    coo_dot_p: {"sizes": SIZES, "transpose": FLAG, "is_sorted": FLAG},
     csr_dot_p: {"columns": SIZES, "transpose": FLAG},
+    sum_places_p: {"sizes": SIZES, "room": SIZES, "compressed": FLAG, "to_rows": FLAG,
+                   "numbered": FLAG},
     top_k_p: {"k": SIZES, "axis": INT},
     transpose_p: {"permutation": SIZES},
     triangular_sylvester_p: {"transposed": FLAG, "strict": FLAG},

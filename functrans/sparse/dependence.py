@@ -20,6 +20,7 @@ from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.coordinate_products import coo_dot_p, inside_pairs
 from functrans.primitives.cumulative import cumsum_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
@@ -32,6 +33,7 @@ from functrans.primitives.index_layout import window_sizes
 from functrans.primitives.scatter import scatter_p
 from functrans.primitives.shape import concatenate_p, copy_p, pad_p, reshape_p, rev_p, slice_p
 from functrans.primitives.sparse import csr_dot_p, stored_elements
+from functrans.primitives.sparse_sums import sum_places_p
 from functrans.primitives.window import reduce_window_sum_p
 from functrans.sparse.patterns import Pattern, combined, moved, reduced, spread, united
 
@@ -246,20 +248,43 @@ def _dot(eqn: Equation, patterns: list[Maybe], values: list[Any]) -> list[Maybe]
     return [combined(out, parts)]
 
 
-def _compressed_rows(eqn: Equation, patterns: list[Maybe], values: list[Any]) -> list[Maybe]:
-    data, _, _, x = patterns
-    _, indices, indptr, _ = values
-    if indices is None or indptr is None or (data is not None and x is not None):
+def _sparse_product(eqn: Equation, patterns: list[Maybe], values: list[Any]) -> list[Maybe]:
+    data, *_, x = patterns
+    _, indices, *pointers, _ = values
+    if indices is None or pointers == [None] or (data is not None and x is not None):
         return _all_of_all(eqn, patterns, values)
     p = eqn.params
     shape: Any = eqn.outvars[0].aval.shape
-    e, row, column = stored_elements(indices, indptr, p["columns"])
+    if pointers:
+        e, row, column = stored_elements(indices, pointers[0], p["columns"])
+    else:
+        e = inside_pairs(indices, p["sizes"])
+        row, column = indices[e].T
     to, of = (column, row) if p["transpose"] else (row, column)
     owners = to[:, None] * shape[1] + np.arange(shape[1])
     if x is not None:
         return [united(shape, [(owners, x, x.rows[of])])]
     assert data is not None
     return [united(shape, [(owners, data, np.broadcast_to(data.rows[e, None], owners.shape))])]
+
+
+def _sum_places(eqn: Equation, patterns: list[Maybe], values: list[Any]) -> list[Maybe]:
+    """Each sum depends on the elements that are numbered so; places depend on none."""
+    step = 3 if eqn.params["compressed"] else 2
+    operands = list(values)
+    if any(operands[k] is None for k in range(len(operands)) if k % step):
+        return _all_of_all(eqn, patterns, values)
+    for k in range(0, len(operands), step):
+        operands[k] = np.zeros(eqn.invars[k].aval.shape, np.float32)
+    outs = sum_places_p.run(*operands, **{**eqn.params, "numbered": True})
+    numbers = outs[-len(operands) // step:]
+    shape: Any = eqn.outvars[0].aval.shape
+    parts = []
+    for x, number in zip(patterns[::step], numbers, strict=True):
+        lane, e = np.nonzero(number < shape[1])
+        if x is not None:
+            parts.append((lane * shape[1] + number[lane, e], x, x.rows[lane, e]))
+    return [united(shape, parts), *[None] * (len(eqn.outvars) - 1)]
 
 
 def _conv(eqn: Equation, patterns: list[Maybe], values: list[Any]) -> list[Maybe]:
@@ -403,7 +428,8 @@ RULES: Table[Rule] = Table({
                     _same),
     add_any_p: _elementwise, select_n_p: _select, reduce_sum_p: _reduce_sum, cumsum_p: _cumsum,
     reduce_window_sum_p: _window_sum, dot_general_p: _dot, conv_general_dilated_p: _conv,
-    csr_dot_p: _compressed_rows, fft_p: _fft, scatter_add_p: _scatter, scatter_p: _scatter,
+    **dict.fromkeys((coo_dot_p, csr_dot_p), _sparse_product), sum_places_p: _sum_places,
+    fft_p: _fft, scatter_add_p: _scatter, scatter_p: _scatter,
     cond_p: _cond, scan_p: _scan, while_p: _while},
     otherwise="each result depends on all that the operands depend on")
 

@@ -15,7 +15,7 @@ from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple
 from functrans.sparse.base import OPERATIONS, JAXSparse, mismatch, outside
 from functrans.sparse.bcoo import BCOO
-from functrans.sparse.bcsr import BCSR, bcsr_dot_general, rows_times_rows
+from functrans.sparse.bcsr import BCSR, bcsr_dot_general, rows_times_rows, sum_of_rows
 from functrans.sparse.formats import COO, CSC, CSR
 from functrans.sparse.gathers import bcoo_take
 from functrans.sparse.layout import bcoo_sum_duplicates
@@ -36,6 +36,7 @@ from functrans.sparse.products import (
     bcoo_multiply_sparse,
     read_places,
 )
+from functrans.sparse.sums import made_of, parts_of
 from functrans.transforms.staged import ShapeDtypeStruct, eval_shape
 
 __all__ = ["as_bcoo", "unary"]
@@ -168,6 +169,13 @@ def _add(x: Any, y: Any) -> Any:
         return x + y.todense()
     if not isinstance(y, JAXSparse):
         return x.todense() + y
+    if type(x) is type(y) and isinstance(x, (BCSR, CSR)) and x.shape == y.shape:
+        pair: list[BCSR] = [m if isinstance(m, BCSR) else m.batched()  # type: ignore[attr-defined]
+                            for m in (x, y)]
+        if pair[0].n_batch == pair[1].n_batch and pair[0].n_dense == pair[1].n_dense:
+            rows = sum_of_rows(pair)
+            return rows if isinstance(x, BCSR) else CSR((rows.data, rows.indices, rows.indptr),
+                                                        shape=rows.shape)
     a, b = alike("add", as_bcoo(x), as_bcoo(y))
     out = bcoo_concatenated(a, b)
     return _like(out, x)
@@ -180,7 +188,11 @@ def bcoo_concatenated(a: BCOO, b: BCOO) -> BCOO:
     index = jnp.result_type(a.indices, b.indices)
     data = jnp.concatenate([a.data.astype(dtype), b.data.astype(dtype)], n)
     indices = jnp.concatenate([a.indices.astype(index), b.indices.astype(index)], n)
-    return BCOO.tree_unflatten((a.sparse_shape, False, False), (data, indices))
+    found = BCOO.tree_unflatten((a.sparse_shape, False, False), (data, indices))
+    parts = [*parts_of(a), *parts_of(b)]
+    if len({len(p) for p in parts}) > 1:
+        parts = [(m.data, m.indices) for m in (a, b)]
+    return made_of(found, parts)
 
 
 def _subtract(x: Any, y: Any) -> Any:

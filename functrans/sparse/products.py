@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +12,17 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as jnp
 from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
-from functrans.core.dtypes import is_half
+from functrans.core.dtypes import is_half, kind
 from functrans.core.errors import publish
 from functrans.numpy.common import is_traced
 from functrans.ops import segment_sum
+from functrans.primitives.coordinate_products import coo_dot_p
 from functrans.sparse.base import keys, known, mismatch, per_lane
 from functrans.sparse.bcoo import BCOO, add_at, full_batch, read_at
 from functrans.sparse.layout import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
 from functrans.sparse.movement import bcoo_broadcast_in_dim
+from functrans.sparse.rows import csr_matmul, csr_matmul_transposed
+from functrans.sparse.sums import parts_of
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
@@ -170,6 +174,9 @@ def _dense_product(mat: BCOO, x: Array, mc: Dims, xc: Dims, mb: Dims, xb: Dims) 
     if is_half(dtype):  # sums of halves are sums in float32
         out = _dense_product(mat.astype(np.float32), x.astype(np.float32), mc, xc, mb, xb)
         return out.astype(dtype)
+    if not mat.n_batch and mat.n_sparse == mat.ndim == 2 and len(mc) == 1 and not mb and \
+            kind(dtype) != "b":
+        return _matrix_product(mat, x, mc[0], xc[0], dtype)
     mat = bcoo_update_layout(mat, n_batch=0)
     n = mat.n_sparse
     labels = list(range(mat.ndim))
@@ -192,6 +199,25 @@ def _dense_product(mat: BCOO, x: Array, mc: Dims, xc: Dims, mb: Dims, xb: Dims) 
     out = add_at(out, _columns(mat.indices, write), values, in_order)
     found = [*write, *kept]
     return jnp.transpose(out, [found.index(a) for a in out_labels])
+
+
+def _matrix_product(mat: BCOO, x: Array, contract: Any, axis: Any, dtype: Any) -> Array:
+    """A matrix of coordinates, or its transpose, times what x has along an axis."""
+    x = jnp.moveaxis(x, axis, 0).astype(dtype)
+    rest = x.shape[1:]
+    wide = x.reshape(x.shape[0], math.prod(rest))
+    transpose = contract == 0
+    parts = parts_of(mat)
+    if len(parts) == 1 and len(parts[0]) == 3:  # made of compressed rows
+        data, indices, indptr = parts[0]
+        product = csr_matmul_transposed(data, indices, indptr, wide, mat.sparse_shape[1]) \
+            if transpose else csr_matmul(data, indices, indptr, wide)
+    else:
+        product = coo_dot_p.bind(mat.data.astype(dtype), mat.indices, wide,
+                                 sizes=mat.sparse_shape, transpose=transpose,
+                                 is_sorted=mat.indices_sorted)
+    out: Array = product.reshape(product.shape[0], *rest)
+    return out
 
 
 def _columns(indices: Array, axes: Sequence[Any]) -> Array:

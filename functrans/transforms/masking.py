@@ -30,6 +30,7 @@ from functrans.primitives.collective import (
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.coordinate_products import coo_dot_p
 from functrans.primitives.cumulative import cumsum_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
@@ -79,8 +80,8 @@ MASKING: Final[Table[Masking]] = Table({
         all_gather_p, all_to_all_p, ppermute_p, psum_p, psum_scatter_p, pvary_p,
         sharding_constraint_p), Masking.KEPT),
     **dict.fromkeys((
-        conv_general_dilated_p, csr_dot_p, csr_sample_p, cumsum_p, dot_general_p, fft_p, solve_p,
-        sylvester_p, triangular_solve_p, triangular_sylvester_p), Masking.LOST),
+        conv_general_dilated_p, coo_dot_p, csr_dot_p, csr_sample_p, cumsum_p, dot_general_p, fft_p,
+        solve_p, sylvester_p, triangular_solve_p, triangular_sylvester_p), Masking.LOST),
 }, of=_transposed, without={})
 """Of the primitives that have a transpose; those that call programs have what these have."""
 

@@ -22,6 +22,7 @@ from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import bitwise_and, eq, ge, ne, where
 from functrans.primitives.convert import convert_element_type, convert_element_type_p
+from functrans.primitives.coordinate_products import coo_dot_p, product_of_coordinates
 from functrans.primitives.cumulative import cummax
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add
@@ -38,6 +39,11 @@ from functrans.primitives.sparse import (
     csr_sample_p,
     product_of_rows,
     sample_of_rows,
+)
+from functrans.primitives.sparse_sums import (
+    has_library_sums,
+    sum_places_p,
+    sums_of_places,
 )
 from functrans.primitives.spectral import svd_p
 from functrans.primitives.sylvester import (
@@ -71,9 +77,12 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
     if eqn.primitive is window_put_p and (
             windows_over(eqn) > MOST_COVERING or 0 in eqn.invars[0].aval.shape):
         return partial(_window_put, **eqn.params)
-    if eqn.primitive in (csr_dot_p, csr_sample_p) and not _is_known_to_libraries(eqn):
+    if eqn.primitive in (coo_dot_p, csr_dot_p, csr_sample_p) and not _is_known_to_libraries(eqn):
         return _in_float32(eqn) if dtypes.is_half(eqn.outvars[0].aval.dtype) \
             and _has_known_indices(eqn) else _function_of_rows(eqn)
+    if eqn.primitive is sum_places_p and not has_library_sums(
+            eqn.invars[0].aval.dtype, eqn.invars[1].aval.dtype, eqn.params["sizes"]):
+        return partial(sums_of_places, **eqn.params)
     return None
 
 
@@ -99,6 +108,8 @@ def without_compressed_rows(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _function_on_gpus(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    if eqn.primitive is sum_places_p:
+        return partial(sums_of_places, **eqn.params)
     if eqn.primitive is not csr_dot_p or not _is_known_to_libraries(eqn) or not all(
             isinstance(n, int) and n for x in eqn.invars for n in x.aval.shape) \
             or eqn.invars[2].aval.shape[0] < 2 \
@@ -121,6 +132,8 @@ def _of_increasing_pointers(eqn: Equation, data: Any, indices: Any, indptr: Any,
 
 
 def _function_of_rows(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    if eqn.primitive is coo_dot_p:
+        return partial(product_of_coordinates, **eqn.params)
     if eqn.primitive is csr_dot_p:
         return partial(product_of_rows, **eqn.params)
     return sample_of_rows if eqn.primitive is csr_sample_p else None
@@ -144,7 +157,7 @@ def _is_known_to_libraries(eqn: Equation) -> bool:
 
 
 def _has_known_indices(eqn: Equation) -> bool:
-    return eqn.invars[eqn.primitive is csr_dot_p].aval.dtype in (np.int32, np.int64)
+    return eqn.invars[eqn.primitive is not csr_sample_p].aval.dtype in (np.int32, np.int64)
 
 
 def _of_matrices(eqn: Equation) -> Callable[..., Sequence[Any]] | None:

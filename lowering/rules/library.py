@@ -12,9 +12,11 @@ from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Call, CLibraryCall, Map, Stored, Tensor, dtype_name
 from functrans.lowering.passes.narrow_products import FORMATS, narrow_product_p
+from functrans.primitives.coordinate_products import coo_dot_p
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.sparse import csr_dot_p, csr_sample_p
+from functrans.primitives.sparse_sums import sum_places_p
 
 __all__ = ["RULES", "TYPE_CODES", "along_rows", "back_from_rows", "is_iota"]
 
@@ -138,6 +140,17 @@ def _csr_dot(eqn: Equation, xs: list[Tensor]) -> Outcome:
     return call, [out]
 
 
+def _coo_dot(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    data, indices, x = xs
+    p, aval = eqn.params, eqn.outvars[0].aval
+    out = Stored(aval.shape, data.dtype, (), eqn.source)
+    sizes = [TYPE_CODES[data.dtype], int(indices.dtype == "i64"), int(p["transpose"]), *p["sizes"],
+             data.shape[0], x.shape[1]]
+    call = CLibraryCall("coo_dot", "i64, i64, i64, i64, i64, i64, i64, const void *, const void *, "
+                        "const void *, void *", xs, [out], [*sizes, *xs, out], eqn.source)
+    return call, [out]
+
+
 def _csr_sample(eqn: Equation, xs: list[Tensor]) -> Outcome:
     indices, indptr, _, x = xs
     out = Stored(indices.shape, x.dtype, (), eqn.source)
@@ -147,6 +160,21 @@ def _csr_sample(eqn: Equation, xs: list[Tensor]) -> Outcome:
                         "const void *, const void *, void *", xs, [out], [*sizes, *xs, out],
                         eqn.source)
     return call, [out]
+
+
+def _sum_places(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    p = eqn.params
+    data = xs[::3 if p["compressed"] else 2]
+    outs = [Stored(v.aval.shape, dtype_name(v.aval.dtype) or "", (), eqn.source)
+            for v in eqn.outvars]
+    flags = [int(p[name]) for name in ("compressed", "to_rows", "numbered")]
+    call = CLibraryCall(
+        "sum_places", "i64, i64, i64, i64, i64, i64, i64, i64, i64, const i64 *, const i64 *, "
+        "void *const *, void *const *", xs, outs,
+        [TYPE_CODES[data[0].dtype], int(xs[1].dtype == "i64"), data[0].shape[0], len(data), *flags,
+         len(p["sizes"]), p["room"], list(p["sizes"]), [x.shape[1] for x in data], xs, outs],
+        eqn.source)
+    return call, outs
 
 
 def _narrow_product(eqn: Equation, xs: list[Tensor]) -> Outcome:
@@ -159,6 +187,6 @@ def _narrow_product(eqn: Equation, xs: list[Tensor]) -> Outcome:
 
 
 RULES: dict[Primitive, Callable[..., Outcome]] = {
-    csr_dot_p: _csr_dot, csr_sample_p: _csr_sample, narrow_product_p: _narrow_product,
-    sort_p: _sort, top_k_p: _top_k,
+    coo_dot_p: _coo_dot, csr_dot_p: _csr_dot, csr_sample_p: _csr_sample,
+    narrow_product_p: _narrow_product, sort_p: _sort, sum_places_p: _sum_places, top_k_p: _top_k,
     **dict.fromkeys(CUMULATIVE, _cumulative)}

@@ -70,6 +70,26 @@ FT_CSR(f32_i64, float, i64)
 FT_CSR(f64_i32, double, int32_t)
 FT_CSR(f64_i64, double, i64)
 
+static int ft_lib_coo_dot(i64 type, i64 wide, i64 transpose, i64 rows, i64 columns, i64 nse, i64 n,
+                          const void *data, const void *indices, const void *x, void *out) {
+  memset(out, 0, (size_t)((transpose ? columns : rows) * n * (type == 0 ? 4 : 8)));
+  for (i64 e = 0; e < nse; e++) {
+    const i64 row = wide ? ((const i64 *)indices)[2 * e] : (i64)((const int32_t *)indices)[2 * e];
+    const i64 column =
+        wide ? ((const i64 *)indices)[2 * e + 1] : (i64)((const int32_t *)indices)[2 * e + 1];
+    if (row < 0 || row >= rows || column < 0 || column >= columns) continue;
+    const i64 to = (transpose ? column : row) * n, from = (transpose ? row : column) * n;
+    for (i64 j = 0; j < n; j++) {
+      if (type == 0) {
+        ((float *)out)[to + j] += ((const float *)data)[e] * ((const float *)x)[from + j];
+      } else {
+        ((double *)out)[to + j] += ((const double *)data)[e] * ((const double *)x)[from + j];
+      }
+    }
+  }
+  return 0;
+}
+
 static int ft_lib_csr_dot(i64 type, i64 wide, i64 transpose, i64 rows, i64 columns, i64 nse, i64 n,
                           const void *data, const void *indices, const void *indptr, const void *x,
                           void *out) {
