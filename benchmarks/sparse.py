@@ -6,11 +6,11 @@ Each row is an operation on a matrix of compressed rows in float64, in microseco
 rounds in which the libraries take turns. SciPy runs in this process, and JAX where it is installed
 (BCSR under jit, in float64). The last columns are functrans's time over theirs: 0.8 of SciPy's is
 the reach. The gradient in the stored values is beside two gathers and a product of NumPy, as SciPy
-has none. A sum of two sparse matrices is that of sorted rows without duplicates, as SciPy's; the
-row `stored` keeps both as they are, which is what `+` does, and `duplicates` adds up what that has,
-outside of jit, as `sum_duplicates` of SciPy's coordinates. Results go to benchmarks/results/
-unless the run is quick or of some rows. On a machine that is busy, `--busy` gives all libraries one
-thread and takes the time of the processor.
+has none. A sum of two sparse matrices has each place once, of rows or of coordinates, as SciPy's;
+`as coordinates` makes coordinates of rows before, the row `stored` keeps both as they are, which is
+what `+` of coordinates does, and `duplicates` adds up what that has, as `sum_duplicates` of SciPy's
+coordinates. Results go to benchmarks/results/ unless the run is quick or of some rows. On a machine
+that is busy, `--busy` gives all libraries one thread and takes the time of the processor.
 
 With `--gpu` products on the GPU are beside cuSPARSE, through CuPy where that is installed and
 through PyTorch otherwise: many calls one after the other, and the time of one.
@@ -69,7 +69,9 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
     x, wide, ct = rng.normal(size=n), rng.normal(size=(n, COLUMNS)), rng.normal(size=n)
     other = matrix(pattern, nse).T.tocsr()
     m, o = sparse.BCSR.from_scipy_sparse(a), sparse.BCSR.from_scipy_sparse(other)
+    bcoo = m.to_bcoo()
     row, coo = np.repeat(np.arange(n), np.diff(a.indptr)), a.tocoo()
+    other_coo = other.tocoo()
     peer = jax_calls(a, x, wide, ct) if importlib.util.find_spec("jax") else {}
 
     def loss(m: Any, x: Any, ct: Any) -> Any:
@@ -79,8 +81,12 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
     back = ft.jit(lambda m, x: x @ m)
     gradient = ft.jit(sparse.grad(loss))
     both = m.nse + o.nse
-    summed = ft.jit(lambda m, o: (m.to_bcoo() + o.to_bcoo()).sum_duplicates(
+    summed = ft.jit(lambda m, o: m + o)
+    of_rows = ft.jit(lambda m, o: (m.to_bcoo() + o.to_bcoo()).sum_duplicates(
         nse=both, remove_zeros=False))
+    of_places = ft.jit(lambda m, o: (m + o).sum_duplicates(nse=both, remove_zeros=False))
+    without_zeros = ft.jit(lambda m, o: (m + o).sum_duplicates(nse=both))
+    once = ft.jit(lambda t: t.sum_duplicates(nse=both, remove_zeros=False))
     stored = ft.jit(lambda m, o: m.to_bcoo() + o.to_bcoo())
     arrays = [jnp.asarray(v) for v in (x, wide, ct)]
     twice = m.to_bcoo() + o.to_bcoo()
@@ -96,14 +102,20 @@ def rows(nse: int, pattern: str) -> Iterator[tuple[str, dict[str, Call]]]:
     calls = {
         "matvec": (ours(product, m, arrays[0]), lambda: a @ x),
         f"matmat, {COLUMNS} columns": (ours(product, m, arrays[1]), lambda: a @ wide),
-        "matvec, as coordinates": (ours(product, m.to_bcoo(), arrays[0]), lambda: coo @ x),
+        "matvec, as coordinates": (ours(product, bcoo, arrays[0]), lambda: coo @ x),
         "matvec, eager": (ours(lambda m, x: m @ x, m, arrays[0]), lambda: a @ x),
         "transposed": (ours(back, m, arrays[2]), lambda: a.T @ ct),
         "gradient": (ours(gradient, m, arrays[0], arrays[2]), lambda: ct[row] * x[a.indices]),
         "product of two": (lambda: o_product(m, o), lambda: a @ other),
-        "compressed from coordinates": (lambda: sparse.BCSR.from_bcoo(m.to_bcoo()),
+        "compressed from coordinates": (lambda: sparse.BCSR.from_bcoo(bcoo),
                                         lambda: coo.tocsr()),
         "sum": (ours(summed, m, o), lambda: a + other),
+        "sum, as coordinates": (ours(of_rows, m, o), lambda: a + other),
+        "sum of coordinates": (ours(of_places, bcoo, o.to_bcoo()),
+                               lambda: coo + other_coo),
+        "sum of coordinates, no zeros": (ours(without_zeros, bcoo, o.to_bcoo()),
+                                         lambda: coo + other_coo),
+        "duplicates, jitted": (ours(once, twice), lambda: theirs_twice.copy().sum_duplicates()),
         "duplicates": (lambda: twice.sum_duplicates(remove_zeros=False).data.block_until_ready(),
                        lambda: theirs_twice.copy().sum_duplicates()),
         "sum, stored": (ours(stored, m, o), lambda: a + other),

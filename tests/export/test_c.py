@@ -153,6 +153,28 @@ def test_products_of_sparse_matrices(tmp_path, dtype):
         np.testing.assert_allclose(out, right, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_sparse_arrays(tmp_path, dtype):
+    m = sparse.BCSR.fromdense(np.where(array(9, 7) > 0.3, array(9, 7), 0).astype(dtype))
+    rng = np.random.default_rng(0)
+    places = rng.integers(-1, 8, (2, 20, 2)).astype(np.int32)
+
+    def fun(data, values, places):
+        n = m.with_data(data)
+        lanes = ft.vmap(lambda v, p: sparse.BCOO((v, p), shape=(9, 7)).sum_duplicates(nse=12))(
+            values, places)
+        both = (n.to_bcoo() + n.T.to_bcoo().T).sum_duplicates(30)
+        squares = ft.grad(lambda d: ((n + m.with_data(d)).data ** 2).sum())
+        return [*ft.tree.leaves((n + 2 * n, both, lanes)), squares(data)]
+
+    values = [np.asarray(m.data), rng.normal(size=(2, 20)).astype(dtype), places]
+    outs, expected = computed(tmp_path, fun, *values), fun(*map(jnp.asarray, values))
+    jitted = ft.jit(fun)(*values)
+    for out, right in zip(outs, jitted, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(outs[-1], expected[-1], rtol=1e-5)
+
+
 def test_scatters_have_the_same_bits_with_lists_of_rows(tmp_path):
     """On many threads rows are listed by the slices of the result that they go to."""
     rng = np.random.default_rng(0)
