@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from functrans.core.dims import Dim, Size
 from functrans.lowering.c.prelude import Prelude
@@ -14,7 +14,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
-__all__ = ["C_TYPES", "BlockTotals", "CodeScope", "ExprWriter", "KernelText", "PlaceScratch",
+__all__ = ["C_TYPES", "Angles", "BlockTotals", "CodeScope", "ExprWriter", "KernelText", "PlaceScratch",
            "Scratch", "ctype", "expression_text", "is_number", "operation_text", "size_text"]
 
 
@@ -153,8 +153,14 @@ class CodeScope:
         self._indent = indent
         self._lines: list[str] = []
 
-    def line(self, text: str) -> None:
+    def line(self, text: str) -> int:
+        """Add a line; its number."""
         self._lines.append(self._indent + text + "\n")
+        return len(self._lines) - 1
+
+    def replace(self, number: int, texts: Sequence[str]) -> None:
+        """Other lines in place of one."""
+        self._lines[number] = "".join([self._indent + text + "\n" for text in texts])
 
     def nested(self) -> CodeScope:
         return CodeScope(self._indent + "  ")
@@ -164,6 +170,41 @@ class CodeScope:
 
     def text(self) -> str:
         return "".join(self._lines)
+
+
+class Angles:
+    """Sines and cosines that were written: both of one angle become one call."""
+
+    OTHER: Final = {"sin": "cos", "cos": "sin"}
+
+    def __init__(self, prelude: Prelude) -> None:
+        self.prelude = prelude
+        self._alone: dict[Any, tuple[CodeScope, int, str]] = {}
+
+    def forget(self) -> None:
+        """Leave what was written as it is."""
+        self._alone.clear()
+
+    def written(self, e: Expr, lanes: int, scope: CodeScope, number: int, name: str) -> None:
+        """Note the line of a variable."""
+        if e.op in self.OTHER:
+            self._alone[e.op, e.args[0], lanes] = scope, number, name
+
+    def joined(self, e: Expr, arg: str, lanes: int, scope: CodeScope,
+               fresh: Callable[[], str]) -> str | None:
+        """The variable with the value of a function, if the line of the other one gives both."""
+        other = self.OTHER.get(e.op)
+        where, number, name = self._alone.pop((other, e.args[0], lanes), (None, 0, ""))
+        if where is not scope:
+            return None
+        p, both, mine = self.prelude, fresh(), fresh()
+        sine, cosine = (mine, name) if e.op == "sin" else (name, mine)
+        one, two = p.vtype(e.dtype, lanes), p.vtype(e.dtype, 2 * lanes)
+        lo, hi = (p.function(half, e.dtype, 2 * lanes) for half in ("lo", "hi"))
+        scope.replace(number, [
+            f"const {two} {both} = {p.function('sine_cosine', e.dtype, lanes)}({arg});",
+            f"const {one} {sine} = {lo}({both});", f"const {one} {cosine} = {hi}({both});"])
+        return mine
 
 
 class ExprOwner(Protocol):
@@ -201,6 +242,7 @@ class ExprWriter:
         self.local_stage: dict[Tensor, int] = {}
         self.tiles: dict[Any, str] = {}
         self.named: dict[str, Expr] = {}
+        self.angles = Angles(self.prelude)
         self.stage = 0
         self.i_text = "i"
         self.count: str | None = None
@@ -217,15 +259,32 @@ class ExprWriter:
     def begin_loop(self, row: CodeScope, stage: int, count: str | None, offset: int = 0) -> None:
         self.row_scope = row
         self._loop = {}
+        self.angles.forget()
         self.stage = stage
         self.count = count
         self.i_text = f"(i + {offset})" if offset else "i"
 
     def fresh(self, scope: CodeScope, type_name: str, text: str) -> str:
         """A new variable with the value of a C expression."""
-        self.last_name += 1
-        name = f"v{self.last_name}"
+        name = self._new_name()
         scope.line(f"const {type_name} {name} = {text};")
+        return name
+
+    def _new_name(self) -> str:
+        self.last_name += 1
+        return f"v{self.last_name}"
+
+    def _operated(self, e: Expr, args: list[str], lanes: int, scope: CodeScope) -> str:
+        """A new variable with the value of an operation."""
+        joined = self.angles.joined(e, args[0], lanes, scope, self._new_name) \
+            if e.op in Angles.OTHER else None
+        if joined is not None:
+            return joined
+        kind = ctype(e.dtype) if lanes == 1 else self.prelude.vtype(e.dtype, lanes)
+        name = self._new_name()
+        number = scope.line(f"const {kind} {name} = "
+                            f"{operation_text(self.prelude, e, args, lanes)};")
+        self.angles.written(e, lanes, scope, number, name)
         return name
 
     def size(self, n: Size) -> str:
@@ -289,8 +348,9 @@ class ExprWriter:
                 text = p.convert("i64", e.dtype, f"((i64)({self.index(e.aux, where)}))", 1) \
                     if e.dtype != "i64" else f"((i64)({self.index(e.aux, where)}))"
             else:
-                text = self._operation(e, args, 1)
-            memo[key] = self.fresh(where, ctype(e.dtype), text)
+                text = ""
+            memo[key] = self.fresh(where, ctype(e.dtype), text) if text else \
+                self._operated(e, args, 1, where)
             self.named[memo[key]] = e
         return memo[key]
 
@@ -313,8 +373,9 @@ class ExprWriter:
             elif e.op == "index":
                 text = self._number(e, loop)
             else:
-                text = self._operation(e, args, self.lanes)
-            self._loop[key] = self.fresh(loop, self.prelude.vtype(e.dtype, self.lanes), text)
+                text = ""
+            self._loop[key] = self._operated(e, args, self.lanes, loop) if not text else \
+                self.fresh(loop, self.prelude.vtype(e.dtype, self.lanes), text)
             self.named[self._loop[key]] = e
         return self._loop[key]
 
@@ -410,9 +471,6 @@ class ExprWriter:
         p, lanes = self.prelude, self.lanes
         return p.op("lt", ("i32", "i32"), (p.iota("i32", lanes, "0"),
                                            p.broadcast("i32", lanes, f"(i32)({count})")), lanes)
-
-    def _operation(self, e: Expr, args: list[str], lanes: int) -> str:
-        return operation_text(self.prelude, e, args, lanes)
 
 
 def operation_text(p: Prelude, e: Expr, args: list[str], lanes: int) -> str:

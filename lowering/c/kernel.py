@@ -28,11 +28,11 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
     values_of_names,
 )
-from functrans.lowering.loops.index import at_least_zero
+from functrans.lowering.loops.index import LoopVar, at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
-from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
 __all__ = ["CKernelWriter", "write_kernel"]
@@ -48,6 +48,33 @@ def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> KernelText:
     """The C text of a kernel; `sizes` has the C expression of every named size."""
     return CKernelWriter(kernel, schedule, prelude, sizes).write()
+
+
+# What is done with complex64 as integers of 64 bits, by the type of the first operand.
+_UNPACKING = frozenset({("shift_right_logical", "i64"), ("shift_left", "i64"), ("or", "i64"),
+                        ("convert", "i32"), ("convert", "u32"), ("select", "bool")})
+
+
+def _packed(everything: Iterable[Expr], i: LoopVar) -> bool:
+    """Whether all values of 64 bits are complex64 next to each other, of which parts are used.
+
+    A vector of their parts is as wide as the machine's: two vectors of 64-bit integers hold it.
+    """
+    parts = False
+    for e in everything:
+        parts |= e.dtype == "f32" and e.op not in ("load", "const", "bitcast")
+        if any(x.dtype == "i64" for x in e.args) and e.dtype != "i64" and (
+                e.op, e.dtype) != ("convert", "i32"):
+            return False
+        if ITEM_SIZES[e.dtype] < 8 or e.op == "const":
+            continue
+        if e.op == "load":
+            step = e.aux[1].coefficient(i) if has_constant_stride(e.aux[1], i) else None
+            if e.dtype != "i64" or not (is_number(step, 0) or is_number(step, 1)):
+                return False
+        elif e.op != "local" and (e.op, e.args[0].dtype if e.args else "") not in _UNPACKING:
+            return False
+    return parts
 
 
 # Of vectors for rows that are shorter than those of the machine. Half a vector in parts takes 1.3
@@ -107,6 +134,8 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         _, elements = self.built({})
         everything = reachable_expressions(elements.values())
         self.weight = max(1, _weight(everything))
+        self.packed = _packed([e for e in everything if e.depends_on(self.kernel.i)],
+                              self.kernel.i)
         # a number that is the same along the row is loaded as a scalar
         self.loads: list[Tensor] = [e.aux[0] for e in everything
                                     if e.op == "load" and e.depends_on(self.kernel.i)]
@@ -132,6 +161,9 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         dtypes |= {m.tensor.value_dtype for m in self.kernel.members
                    if isinstance(m.tensor, Reduce)}
         dtypes |= {t.compute for t in self.loads}
+        if self.packed and not any(isinstance(m.tensor, Reduce | ScatterTensor)
+                                   and m.tensor.dtype == "i64" for m in self.kernel.members):
+            dtypes.discard("i64")
         widest = max(ITEM_SIZES[d] for d in dtypes if d != "bool") if dtypes - {"bool"} else 4
         lanes = max(1, self.prelude.isa.vector_bytes // max(widest, 4))
         row = self.domain.row

@@ -19,8 +19,8 @@ from functrans.primitives import transcendental as t
 from functrans.primitives.compare import where
 from functrans.primitives.convert import bitcast_convert_type
 
-__all__ = ["Pair", "absolute", "divided", "equal", "finite", "power", "product", "signum",
-           "times_i"]
+__all__ = ["Pair", "absolute", "divided", "equal", "finite", "power", "power_of_modulus",
+           "product", "signum", "times_i", "turned"]
 
 BIG_TANH = 20.0
 """From where on tanh is 1 and its derivative not seen, in float64 too."""
@@ -67,6 +67,13 @@ def absolute(z: Pair) -> Any:
     size = a.mul(large, t.sqrt(a.add(a.mul(ratio, ratio), 1.0)))
     infinite = c.bitwise_or(c.eq(x, math.inf), c.eq(y, math.inf))
     return where(infinite, math.inf, size)
+
+
+def power_of_modulus(z: Pair, *, exponent: int) -> Any:
+    """|z|^n for an even n > 0, without a root: it overflows and vanishes where the power does."""
+    square = a.add(a.mul(z.re, z.re), a.mul(z.im, z.im))
+    square = where(_has_infinity(z), math.inf, square)
+    return square if exponent == 2 else a.integer_pow(square, exponent // 2)
 
 
 def signum(z: Pair) -> Pair:
@@ -122,6 +129,13 @@ def exp(z: Pair) -> Pair:
     none = c.bitwise_and(_without_angle(z), c.eq(size, 0.0))
     return Pair(where(flat, size, limit),
                 where(flat, z.im, where(none, _copysign(0.0, z.im), a.mul(size, t.sin(z.im)))))
+
+
+def turned(z: Pair) -> Pair:
+    """exp where the real part is 0 or NaN, of which 1 + x is the exponential."""
+    size = a.add(z.re, 1.0)
+    return Pair(a.mul(size, t.cos(z.im)),
+                where(c.eq(z.im, 0.0), z.im, a.mul(size, t.sin(z.im))))
 
 
 def exp2(z: Pair) -> Pair:

@@ -12,7 +12,7 @@ first has no reader but the second, which are in one kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from functrans.core.table import Table, merged
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
 from functrans.lowering.passes.complex_ordering import EXTREMA, scattered_product, sorted_pairs
+from functrans.lowering.passes.noughts import Noughts
 from functrans.lowering.passes.rewrite import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -141,8 +142,12 @@ def _real_aval(aval: ShapedArray) -> ShapedArray:
 
 
 class _Splitter:
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, noughts: Collection[Var] = ()) -> None:
+        """`noughts`: inputs whose real part is known to be 0 or NaN."""
         self.jaxpr = jaxpr
+        self.imaginary = noughts
+        self.noughts = Noughts()
+        self.moduli: dict[Var, Atom] = {}  # of which complex value each is
         self.eqns: list[Equation] = []
         self.names: dict[Var, Atom] = {}  # of real values
         self.whole: dict[Var, Var] = {}  # complex values that are in memory
@@ -157,6 +162,8 @@ class _Splitter:
             if _is_complex(v) and flat:
                 pair = Var(_real_aval(v.aval)), Var(_real_aval(v.aval))
                 self.parts[v] = pair
+                if v in self.imaginary:
+                    self.noughts.add(pair[0])
                 invars += pair
                 continue
             if _is_complex(v):
@@ -174,14 +181,35 @@ class _Splitter:
 
     def equation(self, eqn: Equation) -> None:
         primitive = eqn.primitive
-        if not _touches_complex(eqn):
+        if primitive is abs_p and eqn.invars[0].aval.dtype in (np.complex64, np.complex128):
+            self.moduli[eqn.outvars[0]] = eqn.invars[0]
+        if (n := self.power_of_modulus(eqn)) is not None:
+            self.rule(eqn.replace(invars=(self.moduli[eqn.invars[0]],),  # type: ignore[index]
+                                  params={"exponent": n}), m.power_of_modulus)
+        elif not _touches_complex(eqn):
             self.keep(eqn, {})
         elif primitive in BODIES:
             self.control_flow(eqn)
+        elif primitive is exp_p and self.is_imaginary(eqn.invars[0]):
+            self.rule(eqn, m.turned)
         elif primitive in RULES:
             self.rule(eqn, RULES[primitive])
         else:
             self.keep(eqn, {v: Var(v.aval) for v in eqn.outvars if _is_complex(v)})
+
+    def is_imaginary(self, x: Atom) -> bool:
+        """Whether the real part is known to be 0 or NaN."""
+        return _is_complex(x) and (x in self.parts or isinstance(x, Literal)) \
+            and self.noughts.has(self.pair(x)[0], self.eqns)
+
+    def power_of_modulus(self, eqn: Equation) -> int | None:
+        """n where the equation is |z|^n, for an even n: that needs no root."""
+        x = eqn.invars[0] if eqn.invars else None
+        if x not in self.moduli:
+            return None
+        n: int = 2 if eqn.primitive is mul_p and eqn.invars[1] is x else \
+            eqn.params["y"] if eqn.primitive is integer_pow_p else 0
+        return n if n > 0 and n % 2 == 0 else None
 
     def keep(self, eqn: Equation, complex_outs: dict[Var, Var]) -> None:
         outs = tuple([complex_outs.get(v) or Var(v.aval) for v in eqn.outvars])
@@ -268,7 +296,8 @@ class _Splitter:
         return out
 
     def control_flow(self, eqn: Equation) -> None:
-        params = BODIES[eqn.primitive](eqn)
+        imaginary = {k for k, x in enumerate(eqn.invars) if self.is_imaginary(x)}
+        params = BODIES[eqn.primitive](eqn, imaginary)
         ins = tuple([x for v in eqn.invars for x in self.atoms(v)])
         outs = tuple([Var(_real_aval(v.aval)) if _is_complex(v) else Var(v.aval)
                       for v in self.targets(eqn)])
@@ -279,34 +308,39 @@ class _Splitter:
 # --------------------------------------------------------------------------- loops and branches
 
 
-def _flat(jaxpr: Jaxpr) -> Jaxpr:
-    return _Splitter(jaxpr).split(flat=True)
+def _flat(jaxpr: Jaxpr, imaginary: Iterable[int] = ()) -> Jaxpr:
+    """A body, of which some inputs are known to be imaginary."""
+    return _Splitter(jaxpr, {jaxpr.invars[k] for k in imaginary}).split(flat=True)
 
 
 def _count(atoms: Sequence[Atom]) -> int:
     return len(atoms) + sum(map(_is_complex, atoms))
 
 
-def _scan(eqn: Equation) -> dict[str, Any]:
+def _scan(eqn: Equation, imaginary: Collection[int]) -> dict[str, Any]:
     p = eqn.params
     consts, carry = p["num_consts"], p["num_carry"]
-    return {**p, "jaxpr": _flat(p["jaxpr"]), "num_consts": _count(eqn.invars[:consts]),
+    known = [k for k in imaginary if not consts <= k < consts + carry]
+    return {**p, "jaxpr": _flat(p["jaxpr"], known), "num_consts": _count(eqn.invars[:consts]),
             "num_carry": _count(eqn.invars[consts:consts + carry])}
 
 
-def _while(eqn: Equation) -> dict[str, Any]:
+def _while(eqn: Equation, imaginary: Collection[int]) -> dict[str, Any]:
     p = eqn.params
     test, body = p["cond_nconsts"], p["body_nconsts"]
-    return {**p, "cond_jaxpr": _flat(p["cond_jaxpr"]), "body_jaxpr": _flat(p["body_jaxpr"]),
+    return {**p, "cond_jaxpr": _flat(p["cond_jaxpr"]),
+            "body_jaxpr": _flat(p["body_jaxpr"], {k - test for k in imaginary
+                                                  if test <= k < test + body}),
             "cond_nconsts": _count(eqn.invars[:test]),
             "body_nconsts": _count(eqn.invars[test:test + body])}
 
 
-def _cond(eqn: Equation) -> dict[str, Any]:
-    return {**eqn.params, "branches": tuple(map(_flat, eqn.params["branches"]))}
+def _cond(eqn: Equation, imaginary: Collection[int]) -> dict[str, Any]:
+    known = [k - 1 for k in imaginary]
+    return {**eqn.params, "branches": tuple([_flat(b, known) for b in eqn.params["branches"]])}
 
 
-BODIES: Table[Callable[[Equation], dict[str, Any]]] = Table(
+BODIES: Table[Callable[[Equation, Collection[int]], dict[str, Any]]] = Table(
     {scan_p: _scan, while_p: _while, cond_p: _cond}, otherwise="it has no bodies")
 
 

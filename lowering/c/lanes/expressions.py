@@ -13,6 +13,7 @@ from typing import Any
 
 from functrans.lowering.c.expressions import (
     C_TYPES,
+    Angles,
     CodeScope,
     ctype,
     index_text,
@@ -71,6 +72,7 @@ class LaneExprWriter:
         self._known_levels: dict[Expr, int] = {}
         self._count = 0
         self.weight = 0
+        self.angles = Angles(prelude)
         self.named: dict[str, Expr] = {}  # for who looks at the kernel
 
     # --- scopes
@@ -202,7 +204,6 @@ class LaneExprWriter:
         if e.op in ("const", "local") or e in self.scopes[level].names:
             return
         scope, varies = self.scopes[level], self.varies(e)
-        lanes = self.lanes if varies else 1
         if e.op == "load":
             text = self._load(e.aux[0], e.aux[1], varies, scope)
         elif e.op == "slot":
@@ -215,9 +216,24 @@ class LaneExprWriter:
                 text = masked
             else:
                 args = [self._operand(e, k, a, varies) for k, a in enumerate(e.args)]
-                text = operation_text(self.prelude, e, args, lanes)
-        scope.names[e] = name = self._fresh(scope, self.type(e.dtype, varies), text, varies)
+                text = ""
+        scope.names[e] = name = self._fresh(scope, self.type(e.dtype, varies), text, varies) \
+            if text else self._operated(e, args, scope, varies)
         self.named[name.removesuffix("_@")] = e
+
+    def _operated(self, e: Expr, args: list[str], scope: LaneScope, varies: bool) -> str:
+        """A new variable with the value of an operation."""
+        lanes = self.lanes if varies else 1
+        if e.op in Angles.OTHER:
+            joined = self.angles.joined(e, args[0], lanes, scope.code,
+                                        lambda: self.name("v", varies))
+            if joined is not None:
+                return joined
+        name = self.name("v", varies)
+        number = scope.code.line(f"const {self.type(e.dtype, varies)} {name} = "
+                                 f"{operation_text(self.prelude, e, args, lanes)};")
+        self.angles.written(e, lanes, scope.code, number, name)
+        return name
 
     def _masked(self, e: Expr, level: int) -> str | None:
         """A choice of whole numbers or zero as bits, where what decides is known before the loop.

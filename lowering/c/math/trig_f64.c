@@ -61,9 +61,9 @@ INL F angle_V(F a, F *lo, I *n) {
   *lo = rest, *n = m;
   return r;
 }
-//: sin_or_cos_V needs fma_V select_V splat_V splati_V eqi_V
-/* sin(r + n pi/2) but for the sign */
-INL F sin_or_cos_V(F r, I n) {
+//: sines_V needs fma_V splat_V
+/* sin r and cos r */
+INL void sines_V(F r, F *s, F *c) {
   F z = r * r;
   F p = splat_V(0x1.5d8b6a091c6f8p-33); p = fma_V(p, z, splat_V(-0x1.ae5e4bc2464e5p-26));
   p = fma_V(p, z, splat_V(0x1.71de35556ddc4p-19));
@@ -73,8 +73,24 @@ INL F sin_or_cos_V(F r, I n) {
   q = fma_V(q, z, splat_V(-0x1.27e4f812a9383p-22));
   q = fma_V(q, z, splat_V(0x1.a01a019cbf5bap-16));
   q = fma_V(q, z, splat_V(-0x1.6c16c16c1521fp-10)); q = fma_V(q, z, splat_V(0x1.555555555554cp-5));
-  F s = fma_V(r * z, p, r), c = fma_V(fma_V(q, z, splat_V(-0.5)), z, splat_V(1.0));
+  *s = fma_V(r * z, p, r), *c = fma_V(fma_V(q, z, splat_V(-0.5)), z, splat_V(1.0));
+}
+//: sin_or_cos_V needs sines_V select_V splati_V eqi_V
+/* sin(r + n pi/2) but for the sign */
+INL F sin_or_cos_V(F r, I n) {
+  F s, c;
+  sines_V(r, &s, &c);
   return select_V(eqi_V(n & 1, splati_V(0)), s, c);
+}
+//: sin_and_cos_V needs bits_V float_V abs_V angle_V sines_V select_V splati_V eqi_V
+/* of one angle, with the bits that they have alone */
+INL void sin_and_cos_V(F x, F *sine, F *cosine) {
+  I n;
+  F s, c, lo, r = angle_V(abs_V(x), &lo, &n);
+  sines_V(r, &s, &c);
+  M even = eqi_V(n & 1, splati_V(0));
+  *sine = float_V(bits_V(select_V(even, s, c)) ^ ((n << 62 ^ bits_V(x)) & (-0x7fffffffffffffff - 1)));
+  *cosine = float_V(bits_V(select_V(even, c, s)) ^ ((n + 1) << 62 & (-0x7fffffffffffffff - 1)));
 }
 //: tan_small_V needs fma_V splat_V
 /* tan(r + lo), |r| <= 0.8 */

@@ -304,11 +304,19 @@ def _clip(b: VectorBuilder, dtype: str, lanes: int) -> str:
     return b.inline("clip", dtype, lanes, v, f"{v} x, {v} low, {v} high", body)
 
 
+def _sine_cosine(b: VectorBuilder, dtype: str, lanes: int) -> str:
+    """Sine and cosine of one angle, side by side in twice as many lanes."""
+    v, both = b.type(dtype, lanes), b.type(dtype, 2 * lanes)
+    body = (f"{v} s, c; {b.fn('sin_and_cos', dtype, lanes)}(a, &s, &c); "
+            f"return {b.join(dtype, 2 * lanes, 's', 'c')};")
+    return b.inline("sine_cosine", dtype, lanes, both, f"{v} a", body)
+
+
 EMITTERS: Mapping[str, Emitter] = {
     "fma": _fma, "sqrt": _sqrt, "round_away": _round_away,
     **{stem: _rounding(stem) for stem in _ROUNDINGS},
     "bits": _bits, "float": _float, "abs": _abs, "copysign": _copysign,
     "max": _extremum("max"), "min": _extremum("min"), "sign": _sign, "is_finite": _is_finite,
     "nextafter": _nextafter, "rem": _rem, "ldexpfast": _ldexpfast,
-    "scale": _scale, "clip": _clip,
+    "scale": _scale, "clip": _clip, "sine_cosine": _sine_cosine,
 }
