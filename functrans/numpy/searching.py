@@ -262,7 +262,10 @@ def take(
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "take")
-    index, mode = normal_index("take", index, x.shape[axis], mode, axis)
+    size = x.shape[axis]
+    index, mode = normal_index("take", index, size, mode, axis)
+    if isinstance(indices, int) and isinstance(size, int) and 0 <= indices < size:
+        return lax.index_in_dim(x, indices, axis, keepdims=False)  # a slice, in all modes
     dims = lax.GatherDimensionNumbers(
         offset_dims=tuple(i if i < axis else i + index.ndim - 1
                           for i in range(x.ndim) if i != axis),

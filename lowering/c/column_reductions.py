@@ -82,7 +82,7 @@ class ColumnReductions(RowReductions):
             chunks = max(chunks, 1)
         one = is_number(chunks, 1)
         self.accumulators: dict[Tensor, str] = {}
-        self.vectors: set[Tensor] = set()  # those whose accumulators are one vector
+        self.vectors = set()
         finish: list[str] = []
         before, after = CodeScope("    "), CodeScope("    ")
         flush = CodeScope("        ")
@@ -160,12 +160,15 @@ class ColumnReductions(RowReductions):
                               f"for (i64 part = 0; part < {self.size(parts)}; part++)\n"
                               + self._sum_of_chunks(t, dtype, pointer, out, n))
             return
+        in_lanes = cascades(t.op, dtype) and self.lanes > 1 and self._in_registers()
+        if in_lanes:
+            self._accumulator_of_lanes(k, t, dtype, before, after)
         if cascades(t.op, dtype) and total_dtype(dtype) != dtype:
             dtype = total_dtype(dtype)
             start = self.prelude.literal(0, dtype)
         before.line(f"{ctype(dtype)} acc{k} = {start};")
-        self.accumulators[t] = f"acc{k}"
-        if self.flush is not None and cascades(t.op, dtype):
+        self.accumulators[t] = f"sum{k}" if in_lanes else f"acc{k}"
+        if self.flush is not None and cascades(t.op, dtype) and not in_lanes:
             both = self._combined(t.op, dtype, f"top{k}", f"acc{k}")
             before.line(f"{ctype(dtype)} top{k} = {start};")
             self.flush.line(f"top{k} = {both};")
@@ -212,6 +215,22 @@ class ColumnReductions(RowReductions):
             f"    {ctype(dtype)} total = {start};\n"
             f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
             f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
+
+    def _accumulator_of_lanes(self, k: int, t: Reduce, dtype: str, before: CodeScope,
+                              after: CodeScope) -> None:
+        """A sum over rows of one vector: its lanes are added up once for a block of rows.
+
+        Three sums of products over 256 rows of 4 took 4.4 us with a sum for each row.
+        """
+        p, lanes, wide = self.prelude, self.lanes, total_dtype(dtype)
+        zero = p.broadcast(dtype, lanes, p.literal(0, dtype))
+        total = p.convert(dtype, wide, p.reduce("add", dtype, lanes, f"sum{k}"), 1)
+        before.line(f"{p.vtype(dtype, lanes)} sum{k} = {zero};")
+        if self.flush is not None:
+            self.flush.line(f"acc{k} = {self._combined('add', wide, f'acc{k}', total)};")
+            self.flush.line(f"sum{k} = {zero};")
+        after.line(f"acc{k} = {self._combined('add', wide, f'acc{k}', total)};")
+        self.vectors.add(t)
 
     def _in_registers(self) -> bool:
         """Whether the accumulators of a row are one vector.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from functrans.core.dims import Dim, Size
+from functrans.lowering.c.permuted_reads import offsets_of
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient, Remainder
@@ -14,8 +16,9 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
-__all__ = ["C_TYPES", "Angles", "BlockTotals", "CodeScope", "ExprWriter", "KernelText", "PlaceScratch",
-           "Scratch", "ctype", "expression_text", "is_number", "operation_text", "size_text"]
+__all__ = ["C_TYPES", "Angles", "BlockTotals", "CodeScope", "ExprWriter", "KernelText",
+           "PlaceScratch", "Scratch", "ctype", "expression_text", "is_number", "operation_text",
+           "size_text"]
 
 
 # --- sizes
@@ -68,15 +71,20 @@ def size_text(size: Size, names: dict[str, str]) -> str:
     return expression_text(size, names)
 
 
+NO_OTHERS: Final[Mapping[LoopVar, str]] = MappingProxyType({})
+
+
 def index_text(index: Index, names: dict[str, str],
-               computed: Callable[[Computed], str] | None = None) -> str:
-    """An index as a C expression; `computed(atom)` gives the expression of a computed value."""
+               computed: Callable[[Computed], str] | None = None,
+               variables: Mapping[LoopVar, str] = NO_OTHERS) -> str:
+    """An index as a C expression; `computed(atom)` gives the expression of a computed value, and
+    `variables` what others are called than by their names."""
     parts = []
     for atom, c in index.terms.items():
         if isinstance(atom, LoopVar):
-            text = atom.name
+            text = variables.get(atom, atom.name)
         elif isinstance(atom, (Quotient, Remainder)):
-            inner = index_text(atom.index, names, computed)
+            inner = index_text(atom.index, names, computed, variables)
             sign = "/" if isinstance(atom, Quotient) else "%"
             text = f"(({inner}) {sign} {size_text(atom.divisor, names)})"
         else:
@@ -414,6 +422,9 @@ class ExprWriter:
     def _load(self, t: Tensor, place: Index, loop: CodeScope) -> str:
         p, i = self.prelude, self.kernel.i
         base = self.owner.operand(t)
+        permuted = self._permuted(t, place, base)
+        if permuted is not None:
+            return permuted
         if not has_constant_stride(place, i):
             dtype = "i32" if isinstance(t.size, int) and t.size < INT32_LIMIT else "i64"
             return p.gather(t.dtype, self.lanes, base, self._numbers(place, dtype, loop), dtype,
@@ -427,6 +438,18 @@ class ExprWriter:
         stride = self.size(step)
         return p.strided(t.dtype, self.lanes, f"{start} + {self.i_text} * ({stride})", stride,
                          self.count)
+
+    def _permuted(self, t: Tensor, place: Index, base: str) -> str | None:
+        """Whole vectors in another order, where each has all elements of its neighbourhood."""
+        i = self.kernel.i
+        if self.count is not None or place.has_computed or (t, place) in self.tiles \
+                or (has_constant_stride(place, i) and place.coefficient(i) in (0, 1)):
+            return None
+        offsets = offsets_of(place, i, self.lanes)
+        if offsets is None:
+            return None
+        first = index_text(place, self.owner.sizes, None, {i: f"({self.i_text})"})
+        return self.prelude.permuted(t.dtype, self.lanes, f"{base} + ({first})", offsets)
 
     def _number(self, e: Expr, loop: CodeScope) -> str:
         low, high = e.aux.bounds()

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any
 
 from functrans.lowering.c.isa import Isa
+from functrans.lowering.c.permuted_reads import windows_of
 from functrans.lowering.c.vectors import convert, floats, integers, memory
 from functrans.lowering.c.vectors.builder import (
     DTYPES,
@@ -61,6 +62,7 @@ class Prelude:
     def __init__(self, isa: Isa) -> None:
         self.isa = isa
         self._b = VectorBuilder(isa, _EMITTERS)
+        self._permutations: dict[tuple[str, int, tuple[int, ...]], str] = {}
 
     def source(self) -> str:
         """The typedefs and functions that were asked for, dependencies first."""
@@ -201,6 +203,20 @@ class Prelude:
                 count: str | None = None) -> str:
         """pointer[l * stride]."""
         return self._read("strided", dtype, lanes, (pointer, stride), count)
+
+    def permuted(self, dtype: str, lanes: int, pointer: str,
+                 offsets: Sequence[int]) -> str | None:
+        """pointer[offsets[l]], by few vectors of neighbours; None where no few have them all."""
+        element = STORED.get(dtype, dtype)
+        begins = windows_of(offsets, lanes)
+        if begins is None or self._b.bits(element, lanes) is None or DTYPES[element].size < 4:
+            return None
+        name = self._permutations.setdefault(
+            (element, lanes, tuple(offsets)),
+            f"permuted{len(self._permutations)}_{self._b.suffix(element, lanes)}")
+        call = self._b.define(name, lambda: memory.permuted(
+            self._b, name, element, lanes, offsets, begins))
+        return self._expanded(dtype, lanes, f"{call}({pointer})")
 
     def _read(self, stem: str, dtype: str, lanes: int, args: tuple[str, ...],
               count: str | None) -> str:

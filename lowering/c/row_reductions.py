@@ -50,6 +50,8 @@ class RowReductions(ABC):
     lanes: int
     writer: ExprWriter
     accumulators: dict[Tensor, str]
+    vectors: set[Tensor]
+    """Those whose accumulators are one vector."""
 
     @abstractmethod
     def operand(self, t: Tensor | Scratch) -> str:
@@ -224,6 +226,11 @@ class RowReductions(ABC):
         assert isinstance(t, Reduce)
         if t.op.startswith("arg"):
             self._end_place(f, t, out)
+            return
+        if f.member.role == "reduce_all" and t in self.vectors:
+            acc = self.accumulators[t]
+            added = self._combine_accumulators(f, t.op, unroll)
+            out.line(f"{acc} = {p.op(t.op, (f.dtype, f.dtype), (acc, added), lanes)};")
             return
         dtype = total_dtype(f.dtype) if f.cascaded else f.dtype
         together = self._with_total(f, unroll) if f.cascaded \

