@@ -25,8 +25,9 @@ __all__ = ["SLICES", "Scatters"]
 SLICES = 64
 """Of a result: threads take as many each as come out even."""
 
-LONG_RUN = 3
-"""Elements after the first one that go to one place, from which on it stays in a register."""
+LOOKS = 7
+"""Of so many elements and one more, one that goes to the place before it stays in a register: to
+look at each, where a few places come in any order, would be foreseen wrongly too often."""
 
 BLOCK = 256
 """Rows of which a thread lists its own at a time."""
@@ -107,7 +108,7 @@ class Scatters:
         if self._keeps():
             t = self.kernel.members[0].tensor
             head.line(f"{ctype(t.compute)} kept = 0;")
-            head.line("i64 kept_at = -1, before = -1, run = 0;")
+            head.line("i64 kept_at = -1, before = -1;")
 
     def _keeps(self) -> bool:
         """Whether an element stays in a register in long runs of elements that go to its place.
@@ -212,12 +213,11 @@ class Scatters:
         inner.line("  }")
         inner.line(f"  const {ctype(t.compute)} sum = {p.op(t.op, both, (here, value), 1)};")
         inner.line(f"  {p.store_scalar(t.dtype, f'{out} + at', 'sum')};")
-        inner.line("  run = (run + 1) & -(i64)(at == before);")
-        inner.line("  before = at;")
-        inner.line(f"  if (__builtin_expect(run == {LONG_RUN}, 0)) {{")
+        inner.line(f"  if (((o + i) & {LOOKS}) == 0 && at == before) {{")
         inner.line("    kept = sum;")
         inner.line("    kept_at = at;")
         inner.line("  }")
+        inner.line("  before = at;")
         inner.line("}")
 
     @staticmethod

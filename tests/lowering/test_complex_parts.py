@@ -78,6 +78,54 @@ def test_integer_powers(exponent):
     check(lambda z: lax.integer_pow(z, exponent), numbers(20), rtol=1e-12)
 
 
+@pytest.mark.parametrize("power", [lambda r: r**2, lambda r: r * r, lambda r: r**6, jnp.square])
+def test_even_powers_of_a_modulus_need_no_root(power):
+    z = np.concatenate([numbers(50), [0, complex(np.inf, np.nan), complex(np.nan, 1), 1e200,
+                                      complex(-np.inf, 1), 1e-170j, complex(1e160, 1e-160)]])
+    with np.errstate(over="ignore"):
+        split = check(lambda z: power(lax.abs(z)), z, rtol=1e-13)
+    assert not {"sqrt", "div"} & {eqn.primitive.name for eqn in split.eqns}
+    split = check(lambda z: (lax.abs(z) ** 3, lax.abs(z) ** 2), numbers(50))
+    assert "sqrt" in {eqn.primitive.name for eqn in split.eqns}
+
+
+def everywhere(jaxpr):
+    """The names of all operations, in bodies too."""
+    return {eqn.primitive.name for eqn in jaxpr.eqns}.union(
+        *[everywhere(body) for eqn in jaxpr.eqns for body in subjaxprs(eqn)])
+
+
+def test_exponentials_of_imaginary_numbers_need_no_real_one():
+    x = np.array([0.0, -0.0, 1, -2, 50, np.inf, -np.inf, np.nan, 1e-300])
+    with np.errstate(invalid="ignore"):
+        split = check(lambda x: jnp.exp(1j * x), x)
+        assert "exp" not in everywhere(split)
+        split = check(lambda x: jnp.exp(-0.5j * x[::-1] * 3 + 1j * x), x)
+    assert "exp" not in everywhere(split)
+    assert "exp" in everywhere(check(lambda x: jnp.exp((0.1 + 1j) * x), np.array([0.0, 1, -2])))
+
+
+def test_what_is_known_of_constants_of_loops():
+    def f(u, gamma, other):
+        phase = 1j * gamma
+
+        def step(u, k):
+            return u * jnp.exp(phase * lax.abs(u) ** 2) + other, jnp.exp(phase * k)
+
+        once, _ = lax.scan(step, u, jnp.arange(3.0))
+        twice = lax.while_loop(lambda c: c[1] < 3,
+                               lambda c: (c[0] * jnp.exp(phase * 0.1), c[1] + 1), (once, 0))[0]
+        return lax.cond(gamma > 0, lambda p, u: u * jnp.exp(p), lambda p, u: u, phase, twice)
+
+    split = check(f, numbers(5), np.float64(0.3), numbers(5))
+    assert not {"exp", "sqrt"} & everywhere(split)
+
+    def carried(u, phase):  # the carry begins imaginary and does not stay so
+        return lax.scan(lambda c, _: (c + 0.1, jnp.exp(c)), 1j * phase, None, length=3)[1] * u
+
+    assert "exp" in everywhere(check(carried, numbers(1)[0], np.float64(0.3)))
+
+
 def test_numbers_that_are_none_come_last():
     nan = np.nan
     z = np.array([complex(nan, nan), complex(1, nan), 3j, complex(nan, 2), complex(-1, nan), 2,
@@ -153,3 +201,19 @@ def test_primitives(case):
     jaxpr = ft.make_jaxpr(lambda *args: case.outs(*args))(*case.args).jaxpr
     for a, e in zip(interpret(split_complex(jaxpr), case.args), interpret(jaxpr, case.args)):
         np.testing.assert_allclose(a, e, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 3, 16, 33, 1000])
+def test_complex64_in_as_many_lanes_as_float32(n):
+    z, w = numbers(4, n, dtype="complex64"), numbers(n, dtype="complex64")
+
+    def f(z, w):
+        turned = z * jnp.exp(1j * lax.abs(w)) + w
+        return turned, jnp.where(z.real > 0, turned, w), lax.abs(turned).max(1), (z * w).sum(0)
+
+    wide = [x.astype("complex128") for x in (z, w)]
+    turned = wide[0] * np.exp(1j * np.abs(wide[1])) + wide[1]
+    expected = (turned, np.where(z.real > 0, turned, wide[1]), np.abs(turned).max(1),
+                (wide[0] * wide[1]).sum(0))
+    for found, exact in zip(ft.jit(f)(z, w), expected, strict=True):
+        np.testing.assert_allclose(found, exact, 1e-5, 1e-5)
