@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,14 @@ import numpy as np
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.core.source import Source
 
 __all__ = ["LibraryCall", "NotPortableError", "PortableKernel", "PortableProgram",
            "StandaloneProgram"]
 
 
-@dataclass(frozen=True)
-class PortableKernel:
+class PortableKernel(Record):
     """One kernel: its name, its source and machine code, and for a GPU its PTX.
 
     For the CPU a program is one kernel, whose machine code is a shared object. `resources` are the
@@ -62,8 +61,7 @@ class NotPortableError(BackendError):
         super().__init__("this program has no kernels that can be exported.", where=None, why=why)
 
 
-@dataclass(frozen=True)
-class LibraryCall:
+class LibraryCall(Record):
     """A call of a function of the backend's library, and the line that asks for it."""
 
     function: str
@@ -71,8 +69,7 @@ class LibraryCall:
     source: Source | None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class StandaloneProgram:
+class StandaloneProgram(Record, eq=False, repr=False):
     """A program as C that is built and run without Python, beside a runtime that it is given."""
 
     text: str

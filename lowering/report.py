@@ -13,6 +13,7 @@ from functrans.core.byte_text import byte_text as bytes_text
 from functrans.core.byte_text import count_text
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Jaxpr, jaxpr_parts
+from functrans.core.record import Record
 from functrans.core.source import Source, shown_file
 
 __all__ = [
@@ -71,8 +72,7 @@ def line_of(source: Source | None) -> Line | None:
     return Line(source.filename, source.line, text[0] if text else "")
 
 
-@dataclass(frozen=True)
-class TracedProgram:
+class TracedProgram(Record):
     """What a report is about: a traced program, what its inputs are called and which are donated.
 
     `backend` is the name of what compiles it, `results` are what its outputs are called.
@@ -86,8 +86,7 @@ class TracedProgram:
     results: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Law:
+class Law(Record):
     """A law of a pass, how often it was applied and at which lines."""
 
     table: str
@@ -96,8 +95,7 @@ class Law:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True)
-class CodeValue:
+class CodeValue(Record):
     """A value that the source of a kernel computes or reads: its type, the equation of the program
     that makes it, by number, and the line that asked for it.
 
@@ -115,8 +113,7 @@ class CodeValue:
     result: int = 0
 
 
-@dataclass(frozen=True)
-class LoopLine:
+class LoopLine(Record):
     """A line of the loops of a kernel; what is inside of a loop has more `depth`.
 
     The `kind` is `loop` (over a `variable` of so many values, and `how` it is done: in parallel, in
@@ -141,8 +138,7 @@ class LoopLine:
         return f"{'  ' * self.depth}{head.rstrip()}{f'  # {told}' if told else ''}"
 
 
-@dataclass(frozen=True)
-class KernelReport:
+class KernelReport(Record):
     """A step of a compiled program: a kernel, or a call.
 
     `equations` are those of the simplified program that it computes, by number. `about` says how it
@@ -199,8 +195,7 @@ class KernelReport:
         return () if self.make_loops is None else tuple(self.make_loops())
 
 
-@dataclass(frozen=True, eq=False)
-class Rewrite:
+class Rewrite(Record, eq=False):
     """One application of a law: the equation and what stands in its place, as text."""
 
     table: str
@@ -214,8 +209,7 @@ class Rewrite:
     """What replaces them, variables of the program after unless a later law replaces these."""
 
 
-@dataclass(frozen=True, eq=False)
-class RewritePass:
+class RewritePass(Record, eq=False):
     """A pass that changed the program: before and after, and its rewrites in order.
 
     `depth` is 0 for the whole program, more for the body of a loop.
@@ -232,8 +226,7 @@ NAME: Final = "\N{SECTION SIGN}"
 """What stands in a `ScheduleLine` for the name of a value."""
 
 
-@dataclass(frozen=True)
-class ScheduleLine:
+class ScheduleLine(Record):
     """A line of a schedule, in whose text `NAME` stands for each value that it is `of`.
 
     A value is a variable of the program, or a text where the program has none.
@@ -244,8 +237,7 @@ class ScheduleLine:
     line: Line | None = None
 
 
-@dataclass(frozen=True)
-class ScheduleDecision:
+class ScheduleDecision(Record):
     """What was decided on a value, and why; it is at these lines of the schedule before and after.
 
     The `kind` is `once`, `alone`, `fused`, `refused`, `changed` or `placed`.
@@ -259,8 +251,7 @@ class ScheduleDecision:
     after: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class ScheduleRun:
+class ScheduleRun(Record, eq=False):
     """A step on the way from a program to kernels: the schedule before and after, and why."""
 
     name: str
@@ -269,8 +260,7 @@ class ScheduleRun:
     decisions: tuple[ScheduleDecision, ...] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(Record):
     """Why a value goes through memory between kernels, and what of a user changes that.
 
     `nbytes` are those of the value, `readers` the steps that read it where that is all there is to
@@ -291,8 +281,7 @@ class Reason:
         return f"{place}{self.value} {self.why}"
 
 
-@dataclass(frozen=True)
-class Contracted:
+class Contracted(Record):
     """Values of a sum of products, and whether they were made or computed from their factors.
 
     `flops` and `nbytes`, of what is alive at the peak, are of either way by estimate; None where
@@ -309,8 +298,7 @@ class Contracted:
     factors_nbytes: int | None
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(Record):
     """A temporary: its type, its bytes, and the line that asked for it."""
 
     type: str
@@ -318,8 +306,7 @@ class Value:
     line: Line | None
 
 
-@dataclass(frozen=True)
-class MemoryStep:
+class MemoryStep(Record):
     """The temporaries that are alive while a step runs: how many bytes, and which, the largest
     first."""
 
@@ -336,8 +323,7 @@ class MemoryStep:
         return tuple(sorted(found, key=lambda v: -v.nbytes))
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(Record):
     """The step at which most bytes of temporaries are needed, and these, the largest first."""
 
     step: str
@@ -346,8 +332,7 @@ class Peak:
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True)
-class CollectiveNote:
+class CollectiveNote(Record):
     """A collective of a program of several devices, and what asked for it."""
 
     name: str
@@ -375,8 +360,7 @@ def received_bytes(name: str, aval: ShapedArray, n: int) -> Any:
     return aval.nbytes if name == "ppermute" else aval.nbytes * (n - 1) // n
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Record):
     """What the compiler did with a program, for a GPU of so many multiprocessors."""
 
     name: str

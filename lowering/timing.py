@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from functrans.core.convert import to_array
+from functrans.core.record import Record
 
 __all__ = ["StepTimes", "repeated", "time_as_a_whole", "timed_runs", "typical"]
 
@@ -23,8 +23,7 @@ MOST: Final = 1000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class StepTimes:
+class StepTimes(Record):
     """Seconds of the steps of a program in the order of its report, and of a whole run.
 
     `steps` is None where only the whole is known; `note` says how they were timed, where that has

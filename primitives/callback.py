@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from functrans._runtime import set_trace
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import CallbackError, NotDifferentiableError
 from functrans.core.primitive import Primitive, Sample
+from functrans.core.record import Record
 from functrans.core.source import Source, user_source
 from functrans.primitives.base import sample_array
 from functrans.primitives.broadcast import align_batch, move_axis
@@ -48,8 +49,7 @@ class Callback(Primitive, abstract=True):
             fix="wrap it in a custom_jvp or custom_vjp function, or stop_gradient its arguments")
 
 
-@dataclass(frozen=True, eq=False)
-class HostFunction:
+class HostFunction(Record, eq=False):
     """A flat function of NumPy arrays, its name, and where the program calls it."""
 
     fun: Callable[..., Sequence[Any]]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size, cached_by_sizes
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
+from functrans.core.record import Record
 from functrans.core.source import user_source
 
 __all__ = [
@@ -65,8 +65,7 @@ class GatherScatterMode(enum.Enum):
         return self.name
 
 
-@dataclass(frozen=True)
-class GatherDimensionNumbers:
+class GatherDimensionNumbers(Record):
     """Which dimensions a gather indexes, drops and keeps, as in XLA.
 
     `offset_dims`: result dimensions that hold the window; `collapsed_slice_dims`: operand
@@ -92,8 +91,7 @@ class GatherDimensionNumbers:
         return _numbers_text(self)
 
 
-@dataclass(frozen=True)
-class ScatterDimensionNumbers:
+class ScatterDimensionNumbers(Record):
     """Which dimensions a scatter indexes, as in XLA: the mirror of GatherDimensionNumbers.
 
     >>> dims = lax.ScatterDimensionNumbers((), (0,), (0,))

@@ -23,6 +23,7 @@ class _OfCell(Primitive, abstract=True):
     """An operation on a cell, which happens where it is bound."""
 
     has_effect = True
+    is_interpreted = False
 
     def evaluate(self, *operands: Any, **params: Any) -> NoReturn:
         raise TypeError(f"{self.name} is done where it is bound, and never interpreted")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
 from functrans.core.errors import AxisNameError
+from functrans.core.record import Record
 
 __all__ = ["ManualAxes", "MappedAxis", "axis_names", "bound_axes", "bound_axis_size",
            "manual_axes"]
@@ -20,8 +20,7 @@ bound_axes = _bound.get
 """The named axes of this thread, outermost first, as (name, size) pairs."""
 
 
-@dataclass(frozen=True)
-class MappedAxis:
+class MappedAxis(Record):
     """The axis that one `vmap` maps: its size, and its name if it has one."""
 
     size: Size
@@ -40,8 +39,7 @@ class MappedAxis:
             _bound.reset(token)
 
 
-@dataclass(frozen=True)
-class ManualAxes:
+class ManualAxes(Record):
     """The axes of a mesh that a `shard_map` binds: names and sizes.
 
     `checked`: types say along which of them values vary, so that the sum of a value over its axes

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from functrans import _runtime
+from functrans.core.record import Record
 
 __all__ = ["Chunking", "chunking", "default_limit", "traced_in_chunks"]
 
@@ -24,8 +24,7 @@ UNKNOWN: Final = 1 << 32
 """Bytes that are thought to be free where the system does not say."""
 
 
-@dataclass(eq=False)
-class Chunking:
+class Chunking(Record, frozen=False, eq=False):
     """Into how many `chunks` batches are cut while a function is traced: 1 leaves that to the
     compiler, and then it is noted that somebody `asked`."""
 

@@ -11,7 +11,6 @@ import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.errors import AxisNameError
 from functrans.core.mesh import Mesh
+from functrans.core.record import Record
 
 __all__ = [
     "OPS",
@@ -218,8 +218,7 @@ def group_here(axes: tuple[Any, ...], what: str) -> Group:
 
 # --- processes
 
-@dataclass(frozen=True)
-class ProcessDevices:
+class ProcessDevices(Record):
     """What devices a process has: how many the CPU stands for, and the driver's numbers of GPUs."""
 
     cpus: int

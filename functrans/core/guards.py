@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from functrans.core.bounds import NEGATED, OPERATORS, provable
 from functrans.core.dims import Decider, Dim, Size, bounds_of, deciding, size_value
+from functrans.core.record import Record
 from functrans.core.source import Source, describe_source, user_source
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNDECIDED", "Guard", "Respecialize", "SizeScope", "sizes_decided"]
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(Record):
     """A relation of sizes that held when a program was traced, and the line that asked for it."""
 
     op: str

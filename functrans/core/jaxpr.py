@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -14,6 +14,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.axes import axis_names
 from functrans.core.dims import Dim
 from functrans.core.mesh import Mesh
+from functrans.core.record import Record
 from functrans.core.sharding import NamedSharding
 from functrans.core.source import Source
 
@@ -106,8 +107,7 @@ class Equation:
         return _equation_text(self, _Names(), 0)
 
 
-@dataclass(frozen=True, eq=False)
-class Jaxpr:
+class Jaxpr(Record, eq=False):
     """`{ lambda constvars ; invars. let eqns in outvars }`; compared by identity.
 
     >>> jaxpr = ft.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
@@ -190,8 +190,7 @@ class Jaxpr:
     """What a notebook shows; `functrans.program_views` sets it to a view with colours."""
 
 
-@dataclass(frozen=True, eq=False)
-class ClosedJaxpr:
+class ClosedJaxpr(Record, eq=False):
     """A jaxpr together with the values of its constants.
 
     >>> closed = ft.make_jaxpr(lambda x: x + jnp.arange(2.0))(1.0)

@@ -7,7 +7,6 @@ shape of a `broadcast_in_dim`, the dtype of a conversion) is not said again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from functrans.core.jaxpr import (
@@ -21,6 +20,7 @@ from functrans.core.jaxpr import (
     literal_text,
     param_text,
 )
+from functrans.core.record import Record
 
 __all__ = ["Names", "bodies", "equation_line", "short_params"]
 
@@ -144,8 +144,7 @@ def _is_body(value: Any) -> bool:
     return any(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in items)
 
 
-@dataclass(frozen=True)
-class EquationLine:
+class EquationLine(Record):
     """The parts of an equation as text."""
 
     outs: Sequence[tuple[str, str]]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from functrans.core.record import Record
 
 __all__ = ["PRECISIONS", "DotAlgorithm", "DotAlgorithmPreset", "Precision"]
 
@@ -34,8 +35,7 @@ PRECISIONS = {
 """The words for precisions: what a word names is computed so, or more exactly."""
 
 
-@dataclass(frozen=True)
-class DotAlgorithm:
+class DotAlgorithm(Record):
     """How a product is to be computed: the types of its factors, and of its sums.
 
     It is met by the fastest precision that is as exact; see `precision`.

@@ -9,7 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from functrans.core.cost import Cost, jaxpr_cost
 from functrans.core.dims import Size
 from functrans.core.eager import evaluate
 from functrans.core.errors import MissingRuleError
+from functrans.core.record import Record
 from functrans.core.trace import Tracer, get_trace, leaked
 from functrans.core.varying import aligned
 
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Cost", "HigherOrder", "Linear", "Primitive", "Sample"]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Record):
     """Arguments on which the tests check every law of a primitive."""
 
     args: tuple[Any, ...]
@@ -64,6 +64,8 @@ class Primitive:
     is_quiet: ClassVar[bool] = False
     # reads or writes something outside the program: never removed, never reordered
     has_effect: ClassVar[bool] = False
+    # it is done where it is bound: no interpreter and no compiler meets it
+    is_interpreted: ClassVar[bool] = True
     # over a named axis: the vmap that owns `axis_name` interprets it
     collective: ClassVar[bool] = False
     # the types of results say along which axes of a mesh they vary; else they do as operands do

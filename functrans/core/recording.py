@@ -10,14 +10,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from functrans.core.record import Record
 
 __all__ = ["Recorder", "Span", "recorded", "recorder", "set_recorder"]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Record):
     """A piece of work, in nanoseconds of `time.perf_counter_ns`, and what is to be said of it."""
 
     name: str
@@ -28,8 +29,7 @@ class Span:
     details: Mapping[str, Any]
 
 
-@dataclass
-class Recorder:
+class Recorder(Record, frozen=False):
     """The spans that ended since it was made."""
 
     started: int = field(default_factory=time.perf_counter_ns)

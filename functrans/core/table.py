@@ -65,7 +65,7 @@ class Table(Mapping[Primitive, V], Generic[V]):
         """Those that the table should say something of, and does not."""
         if self.without is None:
             return []
-        return [p for p in primitives if self._covers(p) and p not in self
+        return [p for p in primitives if p.is_interpreted and self._covers(p) and p not in self
                 and p not in self.without and p not in self.beside]
 
     def _covers(self, primitive: Primitive) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.byte_text import byte_text
 from functrans.core.keypath import DictKey, GetAttrKey
+from functrans.core.record import Record
 from functrans.core.trace import Tracer
 from functrans.core.tree import tree_flatten_with_path
 
@@ -22,8 +23,7 @@ MOST_LINES: Final = 60
 TITLES: Final = ("", "shape", "dtype", "bytes", "min", "max", "NaN")
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(Record):
     """An array of a tree: where it is, its type, and what is known of its numbers.
 
     `low`, `high` and `nans` are None for what has no values yet, or none that are numbers.
@@ -43,8 +43,7 @@ class Leaf:
         return "".join(map(_key_text, self.path))
 
 
-@dataclass(eq=False)
-class _SummaryNode:
+class _SummaryNode(Record, frozen=False, eq=False):
     """A level of a tree: its leaf, or the levels below."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core import dtypes
@@ -13,6 +12,7 @@ from functrans.core.errors import CarryTypeError, FunctransError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from functrans.core.keypath import KeyPath, keystr
+from functrans.core.record import Record
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.tree import (
@@ -75,8 +75,7 @@ def retyped(closed: ClosedJaxpr, avals: Sequence[ShapedArray], axes: frozenset[A
                              name=again.name), tuple(consts))
 
 
-@dataclass
-class Carry:
+class Carry(Record, frozen=False):
     """The carried values of a loop; `where(path)` names one of them in messages."""
 
     what: str

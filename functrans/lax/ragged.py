@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.record import Record
 from functrans.core.source import user_source
 from functrans.lax.elementwise import bitwise_and, ge, lt, mul, sub
 from functrans.primitives.base import full
@@ -25,8 +25,7 @@ from functrans.typing import Array, DotDimensionNumbers, DTypeLike, PrecisionLik
 __all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot"]
 
 
-@dataclass(frozen=True)
-class RaggedDotDimensionNumbers:
+class RaggedDotDimensionNumbers(Record):
     """The axes of `ragged_dot_general`.
 
     Those of the product, as of `dot_general`; the axis of lhs whose elements are in groups; and the

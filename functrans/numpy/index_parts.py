@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from functrans.core.dims import Dim, Shape, Size, known_relation, same_shape
 from functrans.core.eager import is_off_host
 from functrans.core.errors import ConcretizationError, IndexingError
 from functrans.core.masked import refuse_masked
+from functrans.core.record import Record
 from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer
 from functrans.primitives.arithmetic import add, rem
@@ -39,8 +39,7 @@ class IndexPart(NamedTuple):
     value: Any = None
 
 
-@dataclass(frozen=True)
-class Indices:
+class Indices(Record):
     """A parsed index expression on an operand of `shape`.
 
     `order` lists the axes of the result: parts of kind "slice" and "new", and None for the block

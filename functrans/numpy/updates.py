@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from functrans.core.dims import Dim
 from functrans.core.eager import is_off_host
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.masked import refuse_masked
+from functrans.core.record import Record
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.lax.applying import scatter_apply
@@ -61,8 +61,7 @@ Operation = Callable[[Any, Any], Any]
 _MAX_COMPARED = 4096
 
 
-@dataclass(frozen=True)
-class UpdateMethod:
+class UpdateMethod(Record):
     """One way to change elements: by `combine(old, new)`, or with index arrays by `scatter`.
 
     `ufunc` does the same on NumPy arrays of one dtype; `repeats` where an index repeats too.
@@ -284,8 +283,7 @@ def _steps(start: Any, count: Any, step: int) -> Any:
     return np.arange(start, start + step * count, step).astype(np.int32)
 
 
-@dataclass(frozen=True)
-class _UpdatePlan:
+class _UpdatePlan(Record):
     """A scatter for an index: index vectors, dimension numbers, and what is known of them."""
 
     vectors: Any

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.cells import RefCell
+from functrans.core.record import Record
 from functrans.core.tree_registry import register_dataclass
 from functrans.primitives.differentiable import add_any
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "accumulate"]
 
 
-@dataclass(frozen=True)
-class GradValue:
+class GradValue(Record):
     """The cotangent of this input is returned."""
 
 
-@dataclass(frozen=True)
-class DontWant:
+class DontWant(Record):
     """The cotangent of this input is not asked for."""
 
 
 @register_dataclass
-@dataclass(frozen=True)
-class GradRef:
+class GradRef(Record):
     """In the place of a cotangent that was added to a reference."""
 
 
 @register_dataclass
-@dataclass(frozen=True)
-class DidntWant:
+class DidntWant(Record):
     """In the place of a cotangent that was not asked for."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from typing import Any, ParamSpec, TypeVar
@@ -26,6 +25,7 @@ from functrans.core.errors import CustomRuleError, TreeMismatchError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
+from functrans.core.record import Record
 from functrans.core.source import own_lines, user_source
 from functrans.core.staging import stage
 from functrans.core.tree import (
@@ -77,8 +77,7 @@ __all__ = ["CustomVJPPrimal", "custom_vjp"]
 
 
 @known_leaf
-@dataclass(frozen=True)
-class CustomVJPPrimal:
+class CustomVJPPrimal(Record):
     """An argument of a forward rule with `symbolic_zeros=True`: its value, and whether the
     derivative in it is asked for.
 

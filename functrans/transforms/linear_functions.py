@@ -7,7 +7,6 @@ any pytree does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.keypath import SequenceKey
 from functrans.core.prune import prune_jaxpr, used_inputs
+from functrans.core.record import Record
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree_registry import register_pytree_with_keys
@@ -29,8 +29,7 @@ from functrans.transforms.linearize import LinearMap, end_states
 __all__ = ["LinearFunction", "StagedMap", "register_linear_function"]
 
 
-@dataclass(frozen=True, eq=False)
-class StagedMap:
+class StagedMap(Record, eq=False):
     """A linear map as a jaxpr from residuals and tangents to the tangents of outputs."""
 
     jaxpr: Jaxpr
@@ -85,8 +84,7 @@ def staged(linear: LinearMap, name: str) -> StagedMap:
                      tuple([o is not None for o in linear.outs]), linear.states.cells)
 
 
-@dataclass(frozen=True, eq=False)
-class _Structure:
+class _Structure(Record, eq=False):
     """The static part of a linear function: compared by identity, as its program is."""
 
     jaxpr: Jaxpr

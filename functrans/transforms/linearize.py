@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -16,6 +15,7 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace, process_in
 from functrans.primitives.convert import convert_element_type
@@ -124,8 +124,7 @@ class LinearizeTrace(JVPTrace):
         return primitive.linearize(primals, tangents, linearize_jaxpr=linearize_jaxpr, **params)
 
 
-@dataclass(frozen=True)
-class States:
+class States(Record):
     """Cells that backward rules write into: what is in them are cotangents of tokens.
 
     `inputs` are the tokens before the first call, `outs` those after the last one.
@@ -151,8 +150,7 @@ def end_states(cells: Sequence[RefCell], cotangents: Sequence[Any]) -> None:
             cell.value = convert_element_type(ct, cell.type.dtype)
 
 
-@dataclass(frozen=True)
-class LinearMap:
+class LinearMap(Record):
     """The derivative of a function at a point: from input tangents to output tangents.
 
     `inputs[i]` is None where input i was not differentiated, `outs[i]` None where output i does
@@ -200,8 +198,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
     return outs, LinearMap(trace.linear, inputs, tangents, trace.states())
 
 
-@dataclass(frozen=True)
-class Linearized:
+class Linearized(Record):
     """A jaxpr split into its primal and its linear part.
 
     `primal`: inputs -> outputs and then the saved residuals. `linear`: residuals and the tangents

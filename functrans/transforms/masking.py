@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from functrans.core.primitive import HigherOrder, Primitive
+from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.primitives.arithmetic import div_p, mul_p
 from functrans.primitives.barrier import optimization_barrier_p
@@ -95,8 +95,7 @@ def masking_of(primitive: Primitive) -> Masking:
                        else Masking.LOST)
 
 
-@dataclass(frozen=True)
-class MaskedProduct:
+class MaskedProduct(Record):
     """An operation that multiplies a cotangent by an operand."""
 
     operation: Callable[[Any, Any], Any]

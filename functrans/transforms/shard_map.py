@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from functrans._runtime import get_trace
@@ -14,6 +13,7 @@ from functrans.core.axes import ManualAxes, bound_axes, manual_axes
 from functrans.core.errors import ArgumentError, AxisNameError, ShardingError, public, shown
 from functrans.core.jaxpr import ClosedJaxpr
 from functrans.core.mesh import DimAxes, Mesh, PartitionSpec, current_mesh, dims_of, spec_of
+from functrans.core.record import Record
 from functrans.core.shards import mesh_dims
 from functrans.core.source import user_source
 from functrans.core.staging import stage
@@ -96,8 +96,7 @@ def shard_map(f: Callable[..., Any] | None = None, mesh: Mesh | None = None,
     return shard_mapped
 
 
-@dataclass(frozen=True)
-class _Body:
+class _Body(Record):
     """A function staged for the parts of its arguments."""
 
     closed: ClosedJaxpr
@@ -105,8 +104,7 @@ class _Body:
     out_dims: tuple[DimAxes, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Mapped:
+class _Mapped(Record, eq=False):
     """A function, and what `shard_map` was told about it."""
 
     fun: Callable[..., Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.errors import StaticArgumentError, shown
+from functrans.core.record import Record
 from functrans.core.source import user_source
 from functrans.core.trace import is_array
 from functrans.transforms.flat import name_of
@@ -16,8 +16,7 @@ from functrans.transforms.flat import name_of
 __all__ = ["StaticArguments"]
 
 
-@dataclass(frozen=True)
-class StaticArguments:
+class StaticArguments(Record):
     """Which arguments of a function are static: positions, and names when passed by keyword."""
 
     argnums: tuple[int, ...]
@@ -153,8 +152,7 @@ def _names(given: Any, what: str, of: str = "jit") -> tuple[str, ...]:
     return values
 
 
-@dataclass(frozen=True)
-class Static:
+class Static(Record):
     """A static value compared with its type, so that 1, 1.0 and True are different programs."""
 
     value: Any

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from functrans.core.record import Record
 from functrans.lowering.c.program import FunctionWriter
 from functrans.lowering.loops.tensor import Branch, Call, FunctionCall, ScanLoop, WhileLoop
 
 __all__ = ["BodyOf", "bodies_of", "called_by"]
 
 
-@dataclass(eq=False)
-class BodyOf:
+class BodyOf(Record, frozen=False, eq=False):
     """The body of a loop or a branch, or a function; `place` is the name of what calls it.
 
     It runs `runs` times in a run of the program, as far as lengths of loops are known; `per` says

@@ -7,11 +7,11 @@ a call needs besides its operands. `write_call` writes the statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Dim, Size
+from functrans.core.record import Record
 from functrans.lowering.c.expressions import (
     C_TYPES,
     CodeScope,
@@ -211,8 +211,7 @@ MOST_STEPS = 128  # multiply-adds of vectors: longer code is no faster than the 
 MOST_GATHERED = 80  # elements of a matrix that are read one by one, not turned in registers
 
 
-@dataclass(frozen=True)
-class _Factors:
+class _Factors(Record):
     """The factors of a product in the order in which unrolled code takes them."""
 
     fields: Mapping[str, Any]
@@ -306,8 +305,7 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
 
 # --- The C text of chains: one function over blocks, which runs the steps on each
 
-@dataclass(frozen=True)
-class ChainText:
+class ChainText(Record):
     """The function of a chain, and the memory that its argument points to."""
 
     name: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from functrans.core.dims import Dim, Size
+from functrans.core.record import Record
 from functrans.lowering.c.permuted_reads import offsets_of
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
@@ -98,8 +99,7 @@ def index_text(index: Index, names: dict[str, str],
 
 # --- What the text of a kernel is, and what it needs when it runs
 
-@dataclass(frozen=True)
-class Scratch:
+class Scratch(Record):
     """Memory that a kernel needs besides its operands: partial results of its chunks.
 
     `number` is that of the reduction it belongs to, so that each has memory of its own.
@@ -110,18 +110,15 @@ class Scratch:
     number: int
 
 
-@dataclass(frozen=True)
 class PlaceScratch(Scratch):
     """Scratch for places, apart from that for values of the same size."""
 
 
-@dataclass(frozen=True)
 class BlockTotals(Scratch):
     """Scratch for the totals of blocks of rows, apart from that for the sums of a block."""
 
 
-@dataclass(eq=False, repr=False)
-class KernelText:
+class KernelText(Record, frozen=False, eq=False, repr=False):
     """A kernel in C: `text` defines the functions, with NAME for its name.
 
     `operands` are what its argument array points to, in order; after them the sizes. It runs over

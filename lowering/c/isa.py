@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+
+from functrans.core.record import Record
 
 __all__ = ["AVX2", "AVX512", "COMMON_FLAGS", "GENERIC", "NEON", "SCHEDULED_FLAGS",
            "Isa", "host_isa"]
@@ -23,8 +25,7 @@ SCHEDULED_FLAGS = ("-fschedule-insns", "-fsched-pressure", "-fexpensive-optimiza
 """
 
 
-@dataclass(frozen=True)
-class Isa:
+class Isa(Record):
     """An instruction set; `vector_bytes` is the width of its registers."""
 
     name: str

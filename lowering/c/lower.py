@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from functrans.core import config, dtypes
 from functrans.core.dims import Dim, Size
 from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, subjaxprs
+from functrans.core.record import Record
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.baseline import BASELINE_FLAGS, QuietChildren, baseline_units
@@ -67,8 +67,7 @@ __all__ = [
 ]
 
 
-@dataclass(eq=False, repr=False)
-class LoweredToC:
+class LoweredToC(Record, frozen=False, eq=False, repr=False):
     """A program as text, and the inputs and axes that tell its symbolic sizes."""
 
     simplified: Jaxpr

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from functrans.core.record import Record
 
 __all__ = ["HIDDEN", "in_pieces"]
 
@@ -34,8 +35,7 @@ _KERNEL = re.compile(r"^(?:static |__attribute__\(\S+\) )*void (k\d+)\(void \*ar
 _OF_LANES = re.compile(r"^  volatile i64 \*failed = ", re.M)
 
 
-@dataclass(frozen=True)
-class _Variable:
+class _Variable(Record):
     """A variable of a kernel: its type, and its text where that has constants alone."""
 
     type: str
@@ -65,8 +65,7 @@ def in_pieces(text: str, most: int, work: Callable[[str], int]) -> tuple[str, li
     return _KERNEL.sub(cut, text), pieces
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(Record):
     """Lines of a kernel, what is there instead, and the function with its declaration."""
 
     begin: int

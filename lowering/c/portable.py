@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.interface import runtime_program
 from functrans.lowering.c.isa import host_isa
@@ -24,8 +24,7 @@ SCHEMA: Final[Sequence[Schema]] = (str, str, [str], int, [[int]], [str], bool)
 MOST_ARENA: Final = 1 << 46
 
 
-@dataclass(frozen=True, eq=False)
-class PortableCProgram(PortableProgram):
+class PortableCProgram(Record, PortableProgram, eq=False):
     """A shared object, the machines that it runs on, and what the runtime must know to run it.
 
     `interface` is the version of that between programs and the runtime, `machine` and `flags` are

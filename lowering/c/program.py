@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.c.bodies import CarryBuffers
 from functrans.lowering.c.calls import ChainText, prepare_call, write_call
 from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
@@ -109,8 +110,7 @@ nanoseconds spent in each step of a body are added up, and its runs are counted.
 """
 
 
-@dataclass(eq=False, repr=False)
-class ProgramText:
+class ProgramText(Record, frozen=False, eq=False, repr=False):
     """A program in C, and what the runtime must know to run it.
 
     `units` are the same for the compiler: the text, or parts of a long one. `parts` are what it is

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
 from functrans.core.dims import Size
+from functrans.core.record import Record
 from functrans.lowering.c.expressions import CodeScope, ExprWriter, Scratch, ctype, is_number
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
@@ -28,8 +28,7 @@ UNROLL_BELOW = 8  # weight of what is reduced, from which the loop has enough el
 BLOCK_VECTORS, BLOCK_STEPS, WIDE_BLOCK_STEPS = 32, 8, 128
 
 
-@dataclass(eq=False, repr=False)
-class RowReduction:
+class RowReduction(Record, frozen=False, eq=False, repr=False):
     """A reduction along the rows while its loop is written."""
 
     member: Member

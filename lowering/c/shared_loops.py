@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from functrans.core.record import Record
 
 __all__ = ["share_loops"]
 
@@ -27,8 +28,7 @@ _NAMED = re.compile(r"[vpq]\d+|row\d+")
 _KNOWN = re.compile(r"for|if|const|void|char|float|double|i|n|[iu]\d+|[fiu]\d+x\d+u?|maskx\d+")
 
 
-@dataclass(frozen=True)
-class _Loop:
+class _Loop(Record):
     """A loop whose variables are numbered in its `text`; `arguments` are those from outside."""
 
     text: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.lowering.c.assembly import assembly_lines
 from functrans.lowering.c.expressions import KernelText
 from functrans.lowering.c.lines import body_of, values_by_line
@@ -24,8 +25,7 @@ from functrans.lowering.schedule.loop_nest import LoopNotes, nest_of
 __all__ = ["StepCode", "code_of_step"]
 
 
-@dataclass(frozen=True, eq=False)
-class StepCode:
+class StepCode(Record, eq=False):
     """The text of a step: its own function, then those of a chain, each with its values by name."""
 
     writer: FunctionWriter

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
+
+from functrans.core.record import Record
 
 __all__ = ["Module", "as_table"]
 
@@ -73,8 +74,7 @@ class Module(Protocol):
     def declare(self, text: str) -> None: ...
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(Record):
     """Statements without the memory, the kernels and some numbers that they are about; those."""
 
     text: str

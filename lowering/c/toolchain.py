@@ -18,13 +18,13 @@ import signal
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
 from functrans.core.errors import BackendError
+from functrans.core.record import Record
 from functrans.lowering.c.isa import AVX2, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.store.cache import NOT_MAPPABLE, OUT_OF_ROOM, unique_name
 
@@ -264,8 +264,7 @@ def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Pa
         os.replace(job.program, destination)
 
 
-@dataclass(eq=False, repr=False)
-class _Tools:
+class _Tools(Record, frozen=False, eq=False, repr=False):
     """The passes behind gcc's driver: the words that begin the command of each."""
 
     compiler: tuple[str, ...]
@@ -273,8 +272,7 @@ class _Tools:
     linker: tuple[str, ...]
 
 
-@dataclass(eq=False, repr=False)
-class _Job:
+class _Job(Record, frozen=False, eq=False, repr=False):
     """A folder with unit0.c, unit1.c ..., and how to make a program of them."""
 
     folder: Path

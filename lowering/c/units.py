@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from functrans.core.record import Record
 
 __all__ = ["Parts", "called_names", "in_small_units", "in_units"]
 
@@ -29,8 +30,7 @@ _LAST = re.compile(r"[A-Za-z_]\w*$")
 _HIDDEN = '__attribute__((visibility("hidden")))'
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Parts:
+class Parts(Record, eq=False, repr=False):
     """The parts of the text of a program: what begins each unit, functions that kernels share,
     kernels, functions that run steps and tables of them, and the function of the program."""
 

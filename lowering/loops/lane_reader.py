@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import numpy as np
 
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.flat_numbers import FlatNumbers
@@ -48,8 +49,7 @@ class TensorInLane(Protocol):
         """The expression of an element."""
 
 
-@dataclass(frozen=True, eq=False)
-class LaneView:
+class LaneView(Record, eq=False):
     """A part of a tensor: what stands behind some first indices."""
 
     tensor: Tensor
@@ -59,8 +59,7 @@ class LaneView:
         return reader.read(self.tensor, (*self.before, *index))
 
 
-@dataclass(frozen=True, eq=False)
-class InOwnLane:
+class InOwnLane(Record, eq=False):
     """Parts of lanes side by side: the part of this one is a tensor."""
 
     tensor: Tensor
@@ -72,8 +71,7 @@ class InOwnLane:
         return reader.read(self.tensor, index[1:])
 
 
-@dataclass(frozen=True, eq=False)
-class LaneArray:
+class LaneArray(Record, eq=False):
     """A value that the lane writes to memory, which changes with a loop; or a part of one.
 
     `lanes` are the axes with coordinates. In memory of the lanes' own they are `last`, so that

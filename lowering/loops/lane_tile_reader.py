@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from functrans.core.jaxpr import Equation
 from functrans.core.precision import Precision
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
@@ -85,8 +85,7 @@ class WideProduct(NamedTuple):
     precision: Precision
 
 
-@dataclass(frozen=True, eq=False)
-class HeldTile:
+class HeldTile(Record, eq=False):
     """A value that is kept as a tile by a name; `lane_axis` is that of lanes, None without one.
 
     It changes with a loop. A value may vary over lanes that has no axis of them.

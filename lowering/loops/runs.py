@@ -8,9 +8,9 @@ the powers of two that divide the divisor and the width.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from functrans.core.dims import Size
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Remainder
 
@@ -20,8 +20,7 @@ FOREVER = 0
 """The length of runs without end, as `math.gcd` takes it."""
 
 
-@dataclass(frozen=True)
-class _Runs:
+class _Runs(Record):
     """What is known of a number in runs of places, which begin at multiples of their length.
 
     `step`: by how much it grows from place to place in a run. What divides `multiple` and `length`

@@ -11,11 +11,12 @@ carry.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from functrans.core.errors import BackendError
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.memory.liveness import Update
@@ -34,16 +35,14 @@ Donated = Mapping[int, Collection[int]]
 NONE_TOGETHER: Mapping[int, Sequence[Kernel]] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class InputOutputAliases:
+class InputOutputAliases(Record):
     """The input that each output aliases, by number; updates that need a copy, and why."""
 
     inputs: Mapping[int, int] = field(default_factory=dict)
     copied: Sequence[tuple[Tensor, str]] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Aliases(InputOutputAliases):
+class Aliases(InputOutputAliases, eq=False):
     """What is in one place: outputs in inputs, and temporaries, by what each of them becomes."""
 
     temporaries: Mapping[Tensor, Tensor] = field(default_factory=dict)

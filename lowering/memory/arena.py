@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from functrans.core.dims import Size
+from functrans.core.record import Record
 
 __all__ = ["ALIGNMENT", "Arena", "Block", "plan_arena"]
 
@@ -19,8 +19,7 @@ ALIGNMENT = 64
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Block(Generic[K]):
+class Block(Record, Generic[K]):
     """Memory of `nbytes` that is needed from step `first` to step `last`, both included."""
 
     key: K
@@ -29,8 +28,7 @@ class Block(Generic[K]):
     last: int
 
 
-@dataclass(eq=False, repr=False)
-class Arena(Generic[K]):
+class Arena(Record, Generic[K], frozen=False, eq=False, repr=False):
     """Byte offsets of blocks; `nbytes` of all, `peak` what is needed at the fullest step.
 
     Offsets of blocks of known size come first. Blocks of a symbolic size follow in `symbolic`:

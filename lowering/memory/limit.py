@@ -6,12 +6,12 @@ Plans are tried in the order of what they cost in time, and each is lowered to k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from functrans.core.dims import Size
 from functrans.core.errors import MemoryLimitError
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.batch_chunks import ChunkedAxis, batches_of, chunk_sizes, in_chunks
 from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.report import Value, bytes_text, line_of
@@ -26,8 +26,7 @@ MOST_WITHOUT_GAIN: Final = 2
 """Halvings after which a batch is left alone: a loop over two chunks may need as much as before."""
 
 
-@dataclass(frozen=True, eq=False)
-class LimitedPlan:
+class LimitedPlan(Record, eq=False):
     """A program and the prices of what it keeps; where it takes a batch in chunks, which."""
 
     program: Jaxpr
@@ -51,8 +50,7 @@ class LimitedPlan:
         return f"more values are computed again: {why}" if whole != peak else ""
 
 
-@dataclass(frozen=True, eq=False)
-class LoweredProgram(Generic[T]):
+class LoweredProgram(Record, Generic[T], eq=False):
     """What a plan was lowered to, and what is known of its memory."""
 
     program: T

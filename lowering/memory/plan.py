@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from functrans.core.record import Record
 from functrans.lowering.memory.aliasing import NONE_TOGETHER, Aliases, Donated, aliases_of
 from functrans.lowering.memory.liveness import updates_of, uses_of
 from functrans.lowering.rules.graph import Graph
@@ -15,8 +15,7 @@ from functrans.lowering.schedule.kernel import Kernel
 __all__ = ["MemoryPlan", "plan_memory"]
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryPlan:
+class MemoryPlan(Record, eq=False):
     """The aliases of a program, and the live ranges of its temporaries.
 
     `ranges` are the first and last step that access a buffer, both included, in order of first

@@ -9,7 +9,6 @@ computed again. Equations that need a sum, or mix lanes in another way, come aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from functrans.core.dims import static_shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.core.source import Source
 from functrans.lowering.passes.lane_classes import rules_of_lanes
 from functrans.lowering.passes.separable import Axis, AxisClasses, SeparableRows, Tie
@@ -43,8 +43,7 @@ MOST_BATCHES: Final = 3
 INDEX: Final = ShapedArray((), np.dtype(np.int32))
 
 
-@dataclass(frozen=True, eq=False)
-class ChunkedAxis:
+class ChunkedAxis(Record, eq=False):
     """An axis of lanes, and what of a program is in the loop over its chunks, by number.
 
     `sums` are those equations whose results are sums over lanes; `early` come before the loop and
@@ -297,8 +296,7 @@ def in_chunks(batch: ChunkedAxis, chunk: int) -> Jaxpr | None:
                              name=old.name))
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
+class _Parts(Record, eq=False):
     """What goes into a loop over chunks and comes out of it.
 
     `lanes` are arrays that have the lanes, `shared` others; `stacked` are results of lanes and

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, decided_names, subjaxprs
 from functrans.core.primitive import HigherOrder, Primitive
+from functrans.core.record import Record
 from functrans.core.sizes import substitute
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import has_effect
@@ -82,8 +83,7 @@ def record_bytes(jaxpr: Jaxpr) -> dict[str, int]:
     return found
 
 
-@dataclass(eq=False)
-class _BoundedWriter:
+class _BoundedWriter(Record, frozen=False, eq=False):
     """Writes a program of bounded loops; its last outputs are the counts that they needed.
 
     One that `is_guarded` has a predicate as an additional first input: where it is false the

@@ -9,7 +9,6 @@ error grows with the length of a block and the number of blocks, not with their 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import has_effects, prune_jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.convex import in_place_of
 from functrans.lowering.passes.loops import substituted
 from functrans.lowering.passes.rewrite import inlined
@@ -59,8 +59,7 @@ def carry_reductions(jaxpr: Jaxpr, is_kernel: Callable[[Equation], bool]) -> Jax
     return jaxpr
 
 
-@dataclass(frozen=True)
-class _Fold:
+class _Fold(Record):
     """A reduction over the iterations of a loop: of a term of each, and then along other axes."""
 
     eqn: Equation

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from functrans.core import dtypes
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation
+from functrans.core.record import Record
 from functrans.lowering.passes.movement import broadcast, reshape, transpose, without_units
 from functrans.lowering.passes.reductions import reduce_sum
 from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
@@ -31,8 +31,7 @@ rule = CONTRACTIONS.rule
 Axes = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Dims:
+class Dims(Record):
     """Which axes of x and y are contracted (cx, cy), shared (bx, by) and free (fx, fy).
 
     The result has the shared axes, then fx, then fy.

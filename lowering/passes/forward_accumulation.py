@@ -26,7 +26,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Final
 
@@ -37,6 +36,7 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.primitive import HigherOrder
 from functrans.core.prune import has_effects, prune_jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
 from functrans.lowering.passes.rewrite import (
     Change,
@@ -156,16 +156,14 @@ def _is_sized(eqn: Equation) -> bool:
             v for e in eqn.params["jaxpr"].eqns for v in e.outvars]))
 
 
-@dataclass(frozen=True)
-class _Seed:
+class _Seed(Record):
     """A number of a lane: where it is in what is carried, by its number; 0 along axes of lanes."""
 
     result: int
     place: tuple[int, ...]
 
 
-@dataclass
-class _Lanes:
+class _Lanes(Record, frozen=False):
     """The coordinates of lanes, and where they are among the axes of values."""
 
     axes: LaneAxes
@@ -224,8 +222,7 @@ def _lanes(body: Jaxpr, first: int, n: int, linear: set[Var]) -> _Lanes | None:
 # --- what is decided
 
 
-@dataclass(frozen=True)
-class _Carried:
+class _Carried(Record):
     """A cotangent that a backward loop carries: its variable before and after an iteration.
 
     What it starts from is a function of a value of the program.
@@ -237,8 +234,7 @@ class _Carried:
     function: Callable[[Any], Any] = lambda x: x
 
 
-@dataclass
-class _Backward:
+class _Backward(Record, frozen=False):
     """What a backward loop reads: cotangents, in which it is linear, and what it multiplies by."""
 
     body: Jaxpr
@@ -320,8 +316,7 @@ def _changed(jaxpr: Jaxpr, loop: Equation, back: Equation) -> Jaxpr | None:
 # --- the program
 
 
-@dataclass
-class _Joint:
+class _Joint(Record, frozen=False):
     """A loop and the transposed backward loop as one."""
 
     jaxpr: Jaxpr

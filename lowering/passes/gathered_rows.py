@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation
+from functrans.core.record import Record
 from functrans.lowering.passes.contractions import Axes, Dims, dot, is_narrow
 from functrans.lowering.passes.movement import transpose
 from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
@@ -37,8 +38,7 @@ LEAST_SAVED: Final = 1 << 20
 """Multiplications with additions, below which one product is better than two and a gather."""
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(Record):
     """Rows of a table along its first axis, at `indices` of `lead` axes, which come first."""
 
     table: Atom
@@ -102,8 +102,7 @@ class _Rows:
         return [a - self.lead + 1 for a in axes]
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(Record):
     """One operand of a product, and which of its axes are contracted, shared and free."""
 
     x: Atom

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size, static_shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.lowering.loops.tensor import dtype_name
 from functrans.lowering.passes.rewrite import inlined
@@ -184,8 +184,7 @@ def _is_number(x: Atom, number: Size) -> bool:
     return isinstance(x, Literal) and bool(np.all(x.value == number))
 
 
-@dataclass(frozen=True)
-class _RowSelection:
+class _RowSelection(Record):
     """Rows of a shape, and one place in each."""
 
     shape: tuple[int, ...]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from functrans.core import dtypes
@@ -18,6 +17,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.interleaved_products import (
     IN_FLIGHT,
     LEAST_BATCH,
@@ -43,8 +43,7 @@ LEAST_PAIRS: Final = 16
 """Of vectors for each matrix, which is worth its registers then."""
 
 
-@dataclass(frozen=True)
-class InterleavedForms(InterleavedSizes):
+class InterleavedForms(Record, InterleavedSizes):
     """What the axes of the operands are: the same number is the same axis.
 
     Operands are the parts of x, of y and of the matrices, real and imaginary ones if they are

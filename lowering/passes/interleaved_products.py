@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from functrans.core import dtypes
@@ -18,6 +18,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.rewrite import inlined
 from functrans.primitives.arithmetic import complex, conj_p, imag, mul_p, real
 from functrans.primitives.broadcast import (
@@ -66,8 +67,7 @@ class InterleavedSizes:
         return 2 if self.is_complex else 1
 
 
-@dataclass(frozen=True)
-class InterleavedLayout(InterleavedSizes):
+class InterleavedLayout(Record, InterleavedSizes):
     """What the axes of the operands are: the same number is the same axis.
 
     Operands are the parts of x and y, real and imaginary ones if they are complex, and what weighs
@@ -203,8 +203,7 @@ def _splits(layout: InterleavedLayout, multiprocessors: int) -> int:
 # --------------------------------------------------------------------------- what it is
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(Record):
     """A value whose axes have names, its conjugate maybe, with what weighs it."""
 
     value: Atom

@@ -8,11 +8,11 @@ indices. What is said here is not proved: who reads a value at another lane's pl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.lowering.passes.separable import Axis, AxisClasses, Tie
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
@@ -25,8 +25,7 @@ from functrans.primitives.scatter import scatter_p
 __all__ = ["LaneAxes", "lane_axes"]
 
 
-@dataclass(frozen=True, eq=False)
-class LaneAxes:
+class LaneAxes(Record, eq=False):
     """How many lanes there are along each coordinate, and the axes of values that it runs over."""
 
     sizes: tuple[int, ...]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.record import Record
 from functrans.lowering.passes.lane_axes import lane_axes
 from functrans.lowering.passes.rewrite import inlined, with_bodies, with_equations
 from functrans.primitives.arithmetic import add, add_p, mul, mul_p, sub, sub_p
@@ -38,8 +38,7 @@ MOST_IN_TILES: Final = 256
 """The same where lanes multiply what they share, so that a program has a tile of them."""
 
 
-@dataclass(frozen=True)
-class _Term:
+class _Term(Record):
     """A sum over some axes, with its sign, and what it is multiplied by, if by something.
 
     What is summed is a value of the body, or the products of two along their first axes. `last` is
@@ -57,8 +56,7 @@ class _Term:
         return [*self.fold.invars, *(() if self.factor is None else (self.factor,))]
 
 
-@dataclass(frozen=True)
-class _Sum:
+class _Sum(Record):
     """A value of the carry, by number, to which every iteration adds terms.
 
     `gone` are the equations of the terms and of their addition.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from functrans.core.dims import static_shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
+from functrans.core.record import Record
 from functrans.lowering.passes.blocks_of_lanes import all_at_once
 from functrans.lowering.passes.lane_classes import (
     SCATTERS,
@@ -59,8 +60,7 @@ IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_
                              slice_p, transpose_p, rev_p, add_any_p})
 
 
-@dataclass(frozen=True)
-class LaneLimits:
+class LaneLimits(Record):
     """What a lane may be where lanes are in vectors, and what a target has otherwise."""
 
     elements: int = 128
@@ -87,8 +87,7 @@ FEW_REPEATED: Final = 64
 """Numbers that each lane may compute again in any case: the covariance of a Kalman filter."""
 
 
-@dataclass(frozen=True, eq=False)
-class LaneProgram:
+class LaneProgram(Record, eq=False):
     """What a loop does for one lane.
 
     `sizes` are those of the axes of lanes. The inputs of `body` are one lane of `operands`, whose
@@ -104,8 +103,7 @@ class LaneProgram:
     outputs: tuple[LaneLayout, ...]
 
 
-@dataclass(frozen=True)
-class LaneLayout:
+class LaneLayout(Record):
     """The axis of lanes that each dimension of a value is, if it is one; those that are `kept`."""
 
     axes: tuple[int | None, ...]

@@ -9,13 +9,13 @@ ml_dtypes, whose dtypes these are, is asked once for each.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
 from functrans.core import dtypes
+from functrans.core.record import Record
 from functrans.primitives.arithmetic import abs, add, max, min, mul, sub
 from functrans.primitives.base import full
 from functrans.primitives.compare import (
@@ -89,8 +89,7 @@ def _like(x: Any, value: Any, dtype: np.dtype[Any] | None = None) -> Any:
 # --- Floats
 
 
-@dataclass(frozen=True)
-class _Format:
+class _Format(Record):
     """A float of `bits`: a sign, where `signed`, an exponent, and `fraction` bits of a fraction.
 
     Pairs of codes are for positive and for negative numbers.

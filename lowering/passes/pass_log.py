@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.rewrite import Change
 
 __all__ = ["PassLog", "PassRun", "in_body", "recorded"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PassRun:
+class PassRun(Record, eq=False, repr=False):
     """One run of a pass that changed something: the program before and after, and its rewrites.
 
     `depth` is 0 for the whole program; the passes of a body of a loop, one deeper, run within the

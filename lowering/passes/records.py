@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.lowering.passes.minimum_cut import FlowNetwork
 from functrans.lowering.passes.rewrite import (
     Change,
@@ -66,8 +66,7 @@ def _is_sized(eqn: Equation) -> bool:
     return isinstance(eqn.params["length"], int) and all(v.aval.is_static for v in values)
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(Record):
     """A loop that alone reads some records of another one: by their number which it walks over."""
 
     eqn: Equation

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.core.source import Source
 from functrans.lowering.passes.minimum_cut import FlowNetwork
 from functrans.primitives.barrier import optimization_barrier_p
@@ -39,8 +40,7 @@ LEAST_TOLD: Final = 1 << 20
 """Bytes of values that are worth a line of an explanation."""
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(Record):
     """What it costs to keep values and to compute them again, in nanoseconds.
 
     `time` is of computing an equation again, infinite where that may not be, 0 where it is index
@@ -67,8 +67,7 @@ class Prices:
     hidden: Callable[[Jaxpr], frozenset[Var]] = field(default=lambda _: frozenset())
 
 
-@dataclass(frozen=True)
-class Residual:
+class Residual(Record):
     """A value that is needed late: whether it is computed again, and what either costs."""
 
     aval: ShapedArray

@@ -9,7 +9,7 @@ read of them elsewhere results. A function is scheduled and written once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from math import prod
 from typing import Any, Final
@@ -19,6 +19,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.lowering.passes.repeated_residuals import Recomputed
 from functrans.lowering.passes.rewrite import literal_key
 from functrans.primitives.base import constant_p
@@ -44,8 +45,7 @@ UPDATES: Final = frozenset((dynamic_update_slice_p, scatter_p, scatter_add_p, sc
                             scatter_min_p, scatter_max_p))
 
 
-@dataclass(frozen=True, eq=False)
-class Repeats:
+class Repeats(Record, eq=False):
     """A program whose repeats are calls (conds of one branch), and the functions that they call."""
 
     jaxpr: Jaxpr
@@ -53,8 +53,7 @@ class Repeats:
     """With how many calls each has."""
 
 
-@dataclass(frozen=True)
-class _Repetition:
+class _Repetition(Record):
     """`times` runs of `period` equations, the first of which is equation `start`."""
 
     start: int

@@ -9,7 +9,6 @@ program takes one sweep, and a sweep costs a few microseconds an equation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from functrans.core.dims import Dim
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, literal_text
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.prune import has_effects
+from functrans.core.record import Record
 from functrans.core.sizes import substitute
 from functrans.core.source import Source
 from functrans.core.staging import stage
@@ -100,8 +100,7 @@ class Change(NamedTuple):
         return f"{self.table}: {self.before}  ->  {self.after}  ({self.law}){where}"
 
 
-@dataclass(frozen=True)
-class RewriteRule:
+class RewriteRule(Record):
     """A law and the function that applies it: (rewriter, equation, *operands) -> Results."""
 
     table: str

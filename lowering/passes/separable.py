@@ -7,7 +7,6 @@ mixed by an operation. A class that no operation mixes can be cut: each block is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.avals import ShapedArray
@@ -15,6 +14,7 @@ from functrans.core.dims import Shape, Size, static_shape
 from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
 from functrans.primitives.base import full_p
@@ -63,8 +63,7 @@ ELEMENTWISE = frozenset({
     optimization_barrier_p})
 
 
-@dataclass(frozen=True, eq=False)
-class SeparableRows:
+class SeparableRows(Record, eq=False):
     """A class of axes of a body that may be cut: `count` rows along the first axis of values.
 
     `split` are the inputs and outputs that have it, by number.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.record import Record
 from functrans.primitives.broadcast import (
     broadcast_in_dim,
     broadcast_in_dim_p,
@@ -63,8 +64,7 @@ def _without(aval: ShapedArray, axis: int) -> ShapedArray:
     return aval.strong().with_shape((*aval.shape[:axis], *aval.shape[axis + 1:]))
 
 
-@dataclass
-class StackElements:
+class StackElements(Record, frozen=False):
     """The elements of stacks of a program in the iterations of a loop, and what these need."""
 
     loop: Equation

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.lowering.loops.expr import Expr, ExprBuilder, operation
 from functrans.lowering.loops.index import Index
@@ -46,8 +46,7 @@ __all__ = ["BY_PASSES", "CHEAP", "DIVISION", "ELEMENTWISE", "RULES", "SPECIAL",
 CHEAP, DIVISION, TRANSCENDENTAL, SPECIAL, SERIES = 1, 4, 12, 40, 100
 
 
-@dataclass(frozen=True)
-class ElementwiseLowering:
+class ElementwiseLowering(Record):
     """How kernels compute an elementwise primitive: by one operation, or composed of others.
 
     `weight`: what one element costs, in additions.

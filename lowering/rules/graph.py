@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.loops.tensor import (
@@ -109,8 +110,7 @@ CALLS: Table[CallRule] = Table(merged(
 """What the CPU computes by calls: of its library, and of bodies."""
 
 
-@dataclass
-class Graph:
+class Graph(Record, frozen=False):
     """A program as tensors and calls, in the order of its equations."""
 
     inputs: list[Stored]

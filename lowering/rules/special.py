@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 
 __all__ = ["MOST_ORDER", "bessel_i0e", "bessel_i1e", "polygamma"]
@@ -21,8 +21,7 @@ MOST_ORDER: Final = 60
 """Of polygamma: its terms are as many as its order and 12, and all are written out."""
 
 
-@dataclass(frozen=True)
-class _Number:
+class _Number(Record):
     """An expression of float64, with the operators of numbers."""
 
     s: ExprBuilder

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
+
+from functrans.core.record import Record
 
 __all__ = ["ALONE", "BESIDE", "CollectiveTimes", "CommunicatedStep", "Overlap",
            "beside_computation", "overlapped_order", "with_gathered_sums"]
@@ -30,8 +32,7 @@ AHEAD: Final = 1.5
 """Times what a gathering takes that it begins before it is needed: estimates are not exact."""
 
 
-@dataclass(frozen=True)
-class CollectiveTimes:
+class CollectiveTimes(Record):
     """What collectives take, in seconds, by the bytes that each device sends; `each` is of every
     further one that is given together with the first."""
 
@@ -55,8 +56,7 @@ OF_GIVEN: Final = 4
 """
 
 
-@dataclass(frozen=True)
-class CommunicatedStep:
+class CommunicatedStep(Record):
     """What a step touches, what of it it writes, and how long it takes, by estimate.
 
     `nbytes` are those of the operand of a collective, None of other steps, and `sent` those that
@@ -251,8 +251,7 @@ def _by_arrival(tail: Sequence[int], before: Sequence[set[int]],
     return sorted(tail, key=lambda k: arrives[k])  # and in their order: dependencies arrive first
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(Record):
     """What is given together, and which steps wait.
 
     `groups` are the numbers of collectives; the first one of a group is where it begins. Before

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from functrans.core.record import Record
 
 __all__ = ["SERVER", "CPUTarget"]
 
 
-@dataclass(frozen=True)
-class CPUTarget:
+class CPUTarget(Record):
     """A CPU with vectors, measured on a server with AVX-512.
 
     Work is in times of one addition of an element in a vector loop, loads and stores included.

@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.core.source import Source
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.loops.tensor import Call, Conv, Gemm, Map, Tensor
@@ -104,8 +105,7 @@ class StepFailed(UnsupportedKernel):
         self.steps = steps
 
 
-@dataclass(eq=False)
-class StepForms:
+class StepForms(Record, frozen=False, eq=False):
     """The forms of the steps of a function; all are as planned until one fails.
 
     `make` makes the graph of the function anew where its equations have other forms: those that are

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from functrans.core.dims import Size
+from functrans.core.record import Record
 from functrans.core.source import Source
 from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.index import Index, LoopVar
@@ -144,8 +145,7 @@ TINY = 2048
 Step = Kernel | Call
 
 
-@dataclass(frozen=True)
-class FusionNote:
+class FusionNote(Record):
     """Why a value was not computed in the kernel of another."""
 
     tensor: Tensor
@@ -156,8 +156,7 @@ class FusionNote:
         return f"{self.source or 'somewhere'}: {self.tensor} is computed apart: {self.reason}"
 
 
-@dataclass
-class Schedule:
+class Schedule(Record, frozen=False):
     """Kernels and calls in order, and the tensors that live in memory between them."""
 
     steps: list[Step]

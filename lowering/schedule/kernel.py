@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import (
     Expr,
     ExprBuilder,
@@ -46,8 +46,7 @@ AFTERWARDS = ANY_FLAG_ROLES | {"reduce_column", "reduce_all", "scatter"}
 """Roles of what is known after the loops of a kernel only."""
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(Record):
     """The matrix that a kernel walks: `parts` groups of rows, `rows` in all, of `row` elements."""
 
     rows: Size
@@ -60,8 +59,7 @@ class Domain:
         return self.rows * self.row if self.total is None else self.total
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Record):
     """A tensor that a kernel computes, and how.
 
     `order`: that of the dimensions of a reduction over columns, where its parts and columns are not
@@ -82,8 +80,7 @@ class Member:
         return tuple([found[d] for d in range(len(shape))])
 
 
-@dataclass
-class Kernel:
+class Kernel(Record, frozen=False):
     """Members in an order in which each reads only those before it."""
 
     domain: Domain
@@ -281,8 +278,7 @@ def accesses(exprs: Iterable[Expr]) -> list[tuple[Tensor | None, Index]]:
 
 # --- The matrix over which a root is computed: which of its dimensions are rows, and which the row
 
-@dataclass
-class PreferredLoopNest:
+class PreferredLoopNest(Record, frozen=False):
     """What a root is by itself: the domain that suits it, its role there, and what it reads."""
 
     domain: Domain

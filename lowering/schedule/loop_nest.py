@@ -6,11 +6,12 @@ Backends say how a loop is done: in parallel, in vectors, in tiles, one iteratio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import (
@@ -44,8 +45,7 @@ OPEN = "until its condition fails"
 AS_REDUCTION = "a reduction"
 
 
-@dataclass(frozen=True)
-class LoopNotes:
+class LoopNotes(Record):
     """What a backend knows: what values are, what is in memory, and how loops are done.
 
     `how` has the words for a variable; `equation` is the value of an equation of a body.

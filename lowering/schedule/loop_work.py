@@ -5,11 +5,11 @@ What decides itself when it ends is counted for one iteration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import Branch, Call, ScanLoop, WhileLoop
 from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.group import schedule_of
@@ -18,8 +18,7 @@ from functrans.lowering.schedule.show import flops_of
 __all__ = ["LoopWork", "work_of_call", "work_of_jaxpr"]
 
 
-@dataclass(frozen=True)
-class LoopWork:
+class LoopWork(Record):
     """Operations, and whether they are those of one iteration of a loop of unknown length."""
 
     flops: Size = 0

@@ -9,11 +9,12 @@ are computed together: a backend only writes its steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.passes.attention.recognize import recognize_attention
 from functrans.lowering.passes.few_features import few_features_as_products
@@ -61,8 +62,7 @@ if TYPE_CHECKING:
 __all__ = ["CPU", "GPU", "GPU_OF_ALL_SIZES", "Plan", "SchedulePass", "Scope"]
 
 
-@dataclass(frozen=True, eq=False)
-class Scope:
+class Scope(Record, eq=False):
     """What a pass over schedules knows besides the schedule."""
 
     graph: Graph
@@ -78,8 +78,7 @@ GraphPass = Callable[[Graph, Target], Graph]
 SchedulePass = Callable[[Schedule, Scope], Schedule]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Record):
     """Passes by name, in order. Those of `programs` are made once, the others for every graph.
 
     Those of `algebra` come first, before operations are left to libraries.

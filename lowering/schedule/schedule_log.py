@@ -6,10 +6,11 @@ A log is filled by making the schedule again: what is compiled is made without.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from functrans.core.jaxpr import Atom
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import Call, Gemm, Reduce, ScatterTensor, Tensor
 from functrans.lowering.report import (
     NAME,
@@ -29,8 +30,7 @@ from functrans.lowering.schedule.show import domain_text, nbytes_of, tensor_text
 __all__ = ["ScheduleLog"]
 
 
-@dataclass(eq=False)
-class _Text:
+class _Text(Record, frozen=False, eq=False):
     """Lines, where each value is among them, and what kind of step computes it."""
 
     lines: list[ScheduleLine] = field(default_factory=list)

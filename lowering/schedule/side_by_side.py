@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+
+from functrans.core.record import Record
 
 __all__ = ["MOST_TOGETHER", "StepAccess", "levels_of_small_steps", "worth_compiling"]
 
@@ -18,8 +19,7 @@ MOST_TOGETHER = 32
 """Steps of a group: each has arguments of its own, and is compiled."""
 
 
-@dataclass(frozen=True)
-class StepAccess:
+class StepAccess(Record):
     """What a step touches, and what of it it writes; `waits` if it is small enough to be grouped.
 
     `nbytes` are those that it moves.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
 from functrans import _runtime
 from functrans.core.errors import BackendError
+from functrans.core.record import Record
 from functrans.lowering.passes.lanes import LaneLimits
 
 __all__ = ["HOPPER", "Measurements", "Target", "cuda_target", "device_target",
@@ -25,8 +26,7 @@ LIMITS: Final = {80: (163, 108), 86: (99, 72), 87: (163, 16), 89: (99, 142), 90:
 """By capability, KiB of shared memory and multiprocessors."""
 
 
-@dataclass(frozen=True)
-class Measurements:
+class Measurements(Record):
     """What was measured of a GPU, an H100 by default: nanoseconds, bytes and operations in one.
 
     Choices among kernels and their configurations are made by these figures. Those of loops are of
@@ -223,8 +223,7 @@ class Measurements:
 H100: Final = Measurements()
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record):
     """GPUs of a compute capability, with `shared` bytes of shared memory for a program."""
 
     capability: int

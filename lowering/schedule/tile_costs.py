@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from functrans.core.precision import Precision
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.tensor import Gemm, Reduce, Tensor, item_size
 from functrans.lowering.schedule.group import Step
@@ -34,8 +34,7 @@ RATES = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST:
 RATES_OF_TYPES = {"bf16": "bf16", "f16": "fp16", "f64": "fp64", "f8e4": "fp8e4nv", "f8e5": "fp8e5"}
 
 
-@dataclass(frozen=True)
-class TileShape:
+class TileShape(Record):
     """How many indices a program takes, in so many warps, and how many programs there are."""
 
     block: int

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.tensor import Call, Gemm, ScatterTensor, Stored, Tensor, item_size
 from functrans.lowering.schedule.chains import Chain, tensors_of
@@ -51,8 +52,7 @@ class TileProgram(Chain):
         self.source = next((v.tensor.source for v in values if v.tensor.source is not None), None)
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(Record):
     """Steps of a schedule in another order: those before, of programs, and behind them.
 
     Those that are `parted` were values of a kernel, some others of which are behind the programs.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import (
     Expr,
     ExprBuilder,
@@ -82,8 +82,7 @@ class Product(NamedTuple):
     k: int
 
 
-@dataclass(frozen=True, eq=False)
-class TileValue:
+class TileValue(Record, eq=False):
     """A value of a program: its elements as expressions over a tile.
 
     A reduction folds `axes` of a tile of the form `over`; a product has two expressions, of its

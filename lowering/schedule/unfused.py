@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import Call, Stored, Tensor
 from functrans.lowering.rules.graph import Graph, live_items
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
@@ -13,8 +14,7 @@ from functrans.lowering.schedule.kernel import Domain, Kernel, Member, preferred
 __all__ = ["ALL_FUSED", "UnfusedValues", "schedule_without_fusion", "separate_unfused"]
 
 
-@dataclass(frozen=True)
-class UnfusedValues:
+class UnfusedValues(Record):
     """Values that have kernels of their own, products without an epilogue, and why.
 
     Those that are `stored` are in memory for a kernel that would compute them on the way. Tile

@@ -9,13 +9,14 @@ divided. One choice of axes of the mesh for factors then serves all families.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from typing import Any
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.mesh import DimAxes, Mesh
+from functrans.core.record import Record
 from functrans.lowering.spmd.layout import Local, Placement, moved_bytes
 
 __all__ = ["Factors", "by_factors"]
@@ -26,8 +27,7 @@ MOST_DROPPED = 3
 """Reduced factors that are tried divided and whole; there is seldom more than one."""
 
 
-@dataclass(frozen=True)
-class Factors:
+class Factors(Record):
     """For each axis of operands and results its factor, None where it must be whole.
 
     `reduced` has what combines the results of parts of a factor: "sum", "max" or "min".

@@ -8,7 +8,6 @@ devices. The bodies of `shard_map` are the programs of parts already.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.mesh import DimAxes, Mesh
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.core.sizes import learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.core.staging import stage
@@ -49,8 +49,7 @@ __all__ = ["Partitioned", "partition"]
 COORDINATE = ShapedArray((), np.dtype(np.int32))
 
 
-@dataclass(frozen=True)
-class Partitioned:
+class Partitioned(Record):
     """The program of each device.
 
     Its first inputs are the places of the device along the axes of the mesh; `notes` are its

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from functrans.core.axes import axis_names
 from functrans.core.jaxpr import Equation, Jaxpr, Var, with_bodies
 from functrans.core.mesh import Mesh
+from functrans.core.record import Record
 from functrans.core.staging import stage
 from functrans.lowering.report import CollectiveNote
 from functrans.primitives.broadcast import move_axis, transpose_p
@@ -24,8 +25,7 @@ from functrans.primitives.shape import reshape
 __all__ = ["LocalPart", "with_scattered_sums"]
 
 
-@dataclass(frozen=True)
-class LocalPart:
+class LocalPart(Record):
     """An equation that takes the part of its device, of those along some axes, along one axis."""
 
     eqn: Equation

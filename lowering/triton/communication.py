@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from functrans.core.record import Record
 from functrans.distributed.gpus import FEW_PROGRAMS, PROGRAMS_BESIDE
 from functrans.lowering.loops.tensor import Call, Tensor, item_size
 from functrans.lowering.rules.collectives import REDUCTIONS
@@ -59,8 +60,7 @@ def target_beside_collectives(schedule: Schedule, target: Target) -> Target:
     return replace(target, multiprocessors=max(1, target.multiprocessors - PROGRAMS_BESIDE))
 
 
-@dataclass(frozen=True, eq=False)
-class Communication:
+class Communication(Record, eq=False):
     """Which steps of a program are given to the devices' links together, and who waits for them."""
 
     overlap: Overlap = field(default_factory=lambda: Overlap([], {}))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import Call, ScatterTensor
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
@@ -34,8 +35,7 @@ all programs run at once. Adam of 10 arrays of 256 numbers, in one kernel, takes
 Written = list[KernelSource] | Call
 
 
-@dataclass(frozen=True, eq=False)
-class Joined:
+class Joined(Record, eq=False):
     """A schedule with kernels that share launches next to each other, and its launches.
 
     The first of the kernels has the launch, the others have none; `together` are all of them, by

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.lowering.equation_places import EquationPlaces, with_all_equations
 from functrans.lowering.loops.tensor import Call, ScanLoop, Tensor, WhileLoop
 from functrans.lowering.report import CodeValue, LoopLine, line_of
@@ -26,8 +27,7 @@ __all__ = ["LaunchCode"]
 Known = dict[tuple[str, str], tuple[CodeValue, ...]]
 
 
-@dataclass(frozen=True, eq=False)
-class LaunchCode:
+class LaunchCode(Record, eq=False):
     """The source of a kernel and its launches, which do the same for several parts of a program.
 
     `arguments` are the inputs of the program by number.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from functrans.core.record import Record
 from functrans.lowering.report import CodeValue
 
 __all__ = ["body_of", "values_by_line"]
@@ -21,8 +22,7 @@ MOST_SHARED: Final = 4
 Values = dict[CodeValue, None]
 
 
-@dataclass(eq=False)
-class _Statement:
+class _Statement(Record, frozen=False, eq=False):
     """A simple statement, or the head of one with a body: its lines, and what it is about."""
 
     node: ast.stmt

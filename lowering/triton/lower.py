@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from functrans import _runtime
 from functrans.core.cuda_libraries import is_there
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, subjaxprs
+from functrans.core.record import Record
 from functrans.lowering.analysis import cost_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.garbage import collector_paused
@@ -44,8 +45,7 @@ from functrans.lowering.triton.steps.spec import GPUProgram, launch_key, launche
 __all__ = ["LoweredToTriton", "lower", "passes_log", "sized"]
 
 
-@dataclass(eq=False, repr=False)
-class LoweredToTriton:
+class LoweredToTriton(Record, frozen=False, eq=False, repr=False):
     """A simplified jaxpr, its program, and what the passes decided."""
 
     simplified: Jaxpr
@@ -144,8 +144,7 @@ def _by_itself(target: Target) -> Target:
     return replace(target, measured=replace(target.measured, triangular_row=math.inf))
 
 
-@dataclass(eq=False)
-class _RetryingWriter:
+class _RetryingWriter(Record, frozen=False, eq=False):
     """Writes the program of a jaxpr, without the kernels that are found not to compile."""
 
     jaxpr: Jaxpr

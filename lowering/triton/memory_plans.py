@@ -8,13 +8,13 @@ a launch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from functrans.core import config
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.analysis import memory_of
 from functrans.lowering.defects import UnsupportedKernel, is_defect, warn_of_fallback
 from functrans.lowering.memory.limit import LimitedPlan, LoweredProgram, within_limit
@@ -37,8 +37,7 @@ LESS: Final = 0.9
 """Of the temporaries of a program, what it saves at least."""
 
 
-@dataclass(frozen=True, eq=False)
-class KeptForLater:
+class KeptForLater(Record, eq=False):
     """A program as planned, what was decided on its values, and what was done for a limit."""
 
     jaxpr: Jaxpr

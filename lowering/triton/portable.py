@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.cuda_libraries import has_function
 from functrans.core.dims import is_static
+from functrans.core.record import Record
 from functrans.lowering.portable import PortableKernel, PortableProgram
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.source import alone
@@ -46,8 +47,7 @@ MOST_WARPS: Final = 32
 MOST_ARENA: Final = 1 << 46
 
 
-@dataclass(frozen=True, eq=False)
-class PortableTritonProgram(PortableProgram):
+class PortableTritonProgram(Record, PortableProgram, eq=False):
     """A program whose module k is kernel k, and the machine code of each for a target."""
 
     program: GPUProgram

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive
+from functrans.core.record import Record
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import UnsupportedKernel, is_defect
 from functrans.lowering.loops.tensor import (
@@ -164,8 +165,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
                       body.kept, body.arguments, body.again, body.places)
 
 
-@dataclass(eq=False)
-class _Shared:
+class _Shared(Record, frozen=False, eq=False):
     """What a program and the bodies of its loops have in common."""
 
     any_size: bool = False

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from functrans.core.record import Record
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.schedule.kernel import Kernel
@@ -21,8 +22,7 @@ __all__ = ["KernelRecord", "LaunchGroup", "launch_groups", "launch_seconds", "pr
            "records", "sources_of"]
 
 
-@dataclass(frozen=True)
-class KernelRecord:
+class KernelRecord(Record):
     """A kernel of a program, as it is launched so many times for one work over a `grid`.
 
     `lines` are those of the user that it computes; `text` is Triton's language; a program has
@@ -62,8 +62,7 @@ class KernelRecord:
         return "\n".join([head, *[f"    {line}" for line in self.lines]])
 
 
-@dataclass(frozen=True)
-class LaunchGroup:
+class LaunchGroup(Record):
     """Launches of one kernel that do the same work, and how often they run in all."""
 
     launches: list[Launch]

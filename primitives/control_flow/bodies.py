@@ -7,7 +7,6 @@ which takes them. What an iteration saves is stacked; what every iteration would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from functrans.core.errors import JaxprError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
 from functrans.core.prune import has_effects, prune_jaxpr, used_inputs
+from functrans.core.record import Record
 from functrans.core.sizes import shape_names
 from functrans.core.staging import stage
 from functrans.primitives.base import full, zeros
@@ -151,8 +151,7 @@ def leaves_unsized(jaxpr: Jaxpr, outs: Sequence[Atom]) -> bool:
     return bool(jaxpr.decided_names & shape_names([a.aval.shape for a in outs]))
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Record):
     """A loop body split for reverse mode.
 
     `primal` has the body's outputs and then `num_stacked` residuals, one set per iteration. The

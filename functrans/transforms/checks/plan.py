@@ -9,12 +9,13 @@ out, and what is hidden afterwards: by a maximum, a selection, a comparison, exp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import HigherOrder
 from functrans.core.prune import prune_jaxpr
+from functrans.core.record import Record
 from functrans.primitives.check import check_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
@@ -46,8 +47,7 @@ class Site(NamedTuple):
     expected: int = NOTHING  # bits that are no errors there
 
 
-@dataclass
-class CheckPlan:
+class CheckPlan(Record, frozen=False):
     """The sites of a jaxpr by equation, as numbers, and the plans of its bodies.
 
     `jaxpr` is without dead code, `origin` as it was written.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from functrans.core.eager import is_on_gpu as is_on_gpu_array
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.guards import Guard
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.core.recording import recorded, recorder
 from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
@@ -109,8 +109,7 @@ class TraceOutcome:
         self.in_chunks: Callable[[int], TraceOutcome] = in_chunks
 
 
-@dataclass(frozen=True, eq=False)
-class Jitted:
+class Jitted(Record, eq=False):
     """A function, and what `jit` was told about it."""
 
     fun: Callable[..., Any]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from functrans.core.config import Config
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.guards import Guard
+from functrans.core.record import Record
 from functrans.core.sizes import shape_names
 from functrans.core.source import Source, describe_source
 from functrans.core.tree import PyTreeDef, tree_paths
@@ -22,8 +22,7 @@ from functrans.transforms.jit.sizes import SizedShapes
 __all__ = ["Compilation", "Retraces", "explain_retrace", "reasons_of"]
 
 
-@dataclass(frozen=True, eq=False)
-class Compilation:
+class Compilation(Record, eq=False):
     """One trace of a function: what it was called with, and what its program serves."""
 
     tree: PyTreeDef
@@ -50,8 +49,7 @@ class Compilation:
             for name, a, shape in zip(self.names, self.avals, self.sized.shapes, strict=True))
 
 
-@dataclass(frozen=True)
-class Retraces:
+class Retraces(Record):
     """The compilations of a function, and for each why no earlier program served the call."""
 
     name: str

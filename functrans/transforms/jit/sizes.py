@@ -11,7 +11,7 @@ fails, one without whose name it does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from functrans.core.avals import ShapedArray
@@ -20,6 +20,7 @@ from functrans.core.dims import Dim, Shape, Size, bounds_of, size_value, substit
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.guards import Guard, Respecialize, SizeScope, sizes_decided
 from functrans.core.keypath import DictKey, GetAttrKey, SequenceKey
+from functrans.core.record import Record
 from functrans.core.size_text import parse_size
 from functrans.core.sizes import learn_sizes, shape_names
 from functrans.core.source import user_source
@@ -268,8 +269,7 @@ def _sizes_in(spec: Any) -> list[Size]:
 # --- programs for all sizes
 
 
-@dataclass(frozen=True)
-class SizedShapes:
+class SizedShapes(Record):
     """The shapes that a program takes: the names in them, their bounds, and its guards."""
 
     shapes: tuple[Shape, ...]
@@ -323,8 +323,7 @@ def bound_text(name: str, bound: Bound) -> str:
     return f"{low}{name}{high}{multiple}"
 
 
-@dataclass(eq=False)
-class Family:
+class Family(Record, frozen=False, eq=False):
     """What is known of the calls of one function that differ in nothing but sizes."""
 
     programs: list[tuple[SizedShapes, Any]] = field(default_factory=list)
@@ -396,8 +395,7 @@ def _at_least_two(size: Dim) -> Dim:
                             for n, b in bounds.items())))
 
 
-@dataclass
-class Attempt:
+class Attempt(Record, frozen=False):
     """What came of tracing for symbolic sizes."""
 
     shapes: tuple[Shape, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from functrans.core.cells import RefCell
 from functrans.core.dims import Shape, Size, is_static
 from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
+from functrans.core.record import Record
 from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -42,8 +42,7 @@ OPTIONS = ("algebra", "autotune", "deterministic", "host_steps", "matmul_precisi
 """The settings of a compilation that `Lowered.compile` takes."""
 
 
-@dataclass(frozen=True)
-class ArgInfo:
+class ArgInfo(Record):
     """The type of one leaf of the arguments, and whether its memory is given away.
 
     >>> compiled = ft.jit(jnp.sin).lower(jnp.ones(3)).compile()

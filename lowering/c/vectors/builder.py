@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+from functrans.core.record import Record
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 
@@ -20,8 +20,7 @@ __all__ = ["DTYPES", "MASKS_AND_REDUCTIONS", "MASK_OPERATIONS", "STORED", "CType
 
 MATH = Path(__file__).parent.parent / "math"
 
-@dataclass(frozen=True)
-class CType:
+class CType(Record):
     """An element type: kind f, i, u or b; `c` is its type in C, `size` its bytes."""
 
     kind: str

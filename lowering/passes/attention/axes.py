@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import Gemm
 from functrans.lowering.passes.attention.calls import View
 from functrans.lowering.passes.attention.reindexed import NotSoftmax
@@ -23,8 +23,7 @@ def _side(gemm: Gemm, role: str) -> dict[str, tuple[int, int]]:
     return axes  # type: ignore[return-value]
 
 
-@dataclass
-class AxisMap:
+class AxisMap(Record, frozen=False):
     """Which axis of a product a variable is, and how far it is in an operand or the result."""
 
     gemm: Gemm

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from functrans.core.precision import Precision
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import AnyFlag, Call, Stored, Tensor
 from functrans.lowering.passes.attention.reindexed import NotSoftmax
 
 __all__ = ["Attend", "AttendGradient", "AttentionLayout", "ScoreFunction", "Strides", "View"]
 
 
-@dataclass(frozen=True)
-class View:
+class View(Record):
     """A tensor that is read, or written, by steps along variables, and along its own columns.
 
     A variable is known by its step in the product that gives the scores.
@@ -42,8 +41,7 @@ class Strides(NamedTuple):
     col: int
 
 
-@dataclass(eq=False)
-class AttentionLayout:
+class AttentionLayout(Record, frozen=False, eq=False):
     """The variables of the scores as batch, heads of keys, heads that share keys, rows, columns."""
 
     sizes: Mapping[int, int]
@@ -84,8 +82,7 @@ class AttentionLayout:
         return True
 
 
-@dataclass(frozen=True)
-class ScoreFunction:
+class ScoreFunction(Record):
     """The scores: `scale` times the product of queries and keys of `size` columns, and masks.
 
     Query r sees keys up to r + `offset` if that is a number, and those for which the mask holds.

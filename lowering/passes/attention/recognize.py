@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import (
     Expr,
     ExprBuilder,
@@ -54,8 +55,7 @@ MOST_MADE = 16 * MOST_EXPRESSIONS
 # --------------------------------------------------------------------------- products
 
 
-@dataclass
-class AttentionUse:
+class AttentionUse(Record, frozen=False):
     """A product with the weights, or with the gradient of the scores, and what it shows."""
 
     gemm: Gemm
@@ -179,8 +179,7 @@ def _has_float8(t: Tensor) -> bool:
     return False
 
 
-@dataclass
-class _Made:
+class _Made(Record, frozen=False):
     """New items of a graph, and what they replace."""
 
     new: list[Tensor | Call] = field(default_factory=list)
@@ -300,8 +299,7 @@ def _by_column(view: View, key: int) -> View:
     return replace(view, col=view.steps.get(key, 0))
 
 
-@dataclass
-class _Visibility:
+class _Visibility(Record, frozen=False):
     """What hides keys, and what is added to scores.
 
     Keys up to the row + `offset` are seen, if that is a number, and those for which all `masks`

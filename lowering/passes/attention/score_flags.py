@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
@@ -20,8 +20,7 @@ from functrans.lowering.rules.graph import Graph
 __all__ = ["ScoreFlags", "score_flags"]
 
 
-@dataclass(frozen=True)
-class ScoreFlags:
+class ScoreFlags(Record):
     """The flags on scores, and those on what the gradient computes of scores."""
 
     forward: tuple[AnyFlag, ...] = ()

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import partial
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, ExprBuilder, reachable_expressions
 from functrans.lowering.loops.index import Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Reduce
@@ -58,8 +59,7 @@ MOST_EXPRESSIONS = 300
 # --------------------------------------------------------------------------- scores
 
 
-@dataclass
-class ScoreTerm:
+class ScoreTerm(Record, frozen=False):
     """A part of the scores besides the product: `factor * value`, or a condition to be seen."""
 
     value: Expr
@@ -69,8 +69,7 @@ class ScoreTerm:
     origin: Expr | None = None  # the value without masks that hide it
 
 
-@dataclass
-class Scores:
+class Scores(Record, frozen=False):
     """The argument of the exponential: `scale * product + biases + shifts`, under masks.
 
     Masks stand in order, the first innermost: a later one hides what earlier ones do.
@@ -192,8 +191,7 @@ MEAN = ("mean",)
 """The atom of the weighted mean of the cotangents of a row."""
 
 
-@dataclass
-class Softmax:
+class Softmax(Record, frozen=False):
     """The weights of an expression: the product that it reads, the sums of rows, the scores."""
 
     product: Expr

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.expansions import (
@@ -65,8 +66,7 @@ HIGHEST_SUM = 16  # terms
 MOST_PIECES = 64  # of a concatenation: the leaves of a model in one vector
 
 
-@dataclass
-class Contraction:
+class Contraction(Record, frozen=False):
     """An equation that reduces an expansion to a much smaller result, and the result as a form."""
 
     eqn: Equation
@@ -74,8 +74,7 @@ class Contraction:
     operands: tuple[Var, ...]
 
 
-@dataclass
-class Analysis:
+class Analysis(Record, frozen=False):
     """What is known of a program."""
 
     makers: Makers = field(default_factory=dict)

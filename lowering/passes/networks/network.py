@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size
 from functrans.core.jaxpr import Atom, Var
+from functrans.core.record import Record
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.precision import Precision, most_precise
 
@@ -140,8 +141,7 @@ class NetworkTerm(NamedTuple):
     factors: tuple[Factor, ...]
 
 
-@dataclass(frozen=True)
-class SumOfNetworks:
+class SumOfNetworks(Record):
     """A value as a sum of networks whose result has `axes`.
 
     `expansions` are the large values that occur in it, which may themselves be written as networks;

@@ -7,8 +7,8 @@ networks, 2014. Networks here have two to six arrays. Sets of indices and of arr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.passes.networks.cost_estimate import FUSED, CostEstimate, magnitude
 from functrans.lowering.passes.networks.network import Derived, Group, NetworkArray, NetworkIndex
 
@@ -18,8 +18,7 @@ MOST_ARRAYS = 7  # 3^7 splits
 FEW = 4  # with so few rows, columns or terms a product is made element by element
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(Record):
     """An array of the network (by number), or two paths whose results are multiplied.
 
     `kept` are the indices of its result; the others are summed. `own` is what the last step costs.

@@ -5,9 +5,9 @@ The last program to finish combines few partials; a second launch combines many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder, flatten
@@ -63,8 +63,7 @@ SEEN = 4
 FEW_LOADS = 8
 
 
-@dataclass(frozen=True)
-class RowSplit:
+class RowSplit(Record):
     """How programs share rows: `splits` for each part and each of `across` tiles of columns."""
 
     splits: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from functrans.core.dims import Size
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.target import HOPPER, Target
@@ -59,8 +60,7 @@ STRUCTURE = (-1, 0, 1)
 """Factors and terms that are no numbers: what they stand in is written in another way."""
 
 
-@dataclass(frozen=True)
-class SizeArgument:
+class SizeArgument(Record):
     """An argument; `near`: whether elements are neighbours in memory depends on it."""
 
     value: int | float
@@ -148,8 +148,7 @@ def arguments_of(numbers: Sequence[SizeArgument]) -> list[tuple[int | float, str
 
 # --- The source of a launch, and the buffers that it needs besides the tensors of the program
 
-@dataclass(frozen=True)
-class Options:
+class Options(Record):
     """How kernels are written.
 
     `any_size`: sizes are arguments, and the text is that of all sizes of a class.
@@ -163,8 +162,7 @@ class Options:
     target: Target = HOPPER
 
 
-@dataclass(eq=False)
-class PartialResults:
+class PartialResults(Record, frozen=False, eq=False):
     """The buffer of the partials that programs store: [count, size]."""
 
     count: int
@@ -176,8 +174,7 @@ class PartialResults:
         return self.count * self.size * max(ITEM_SIZES[self.dtype], 4)
 
 
-@dataclass(eq=False)
-class ArrivalCounters:
+class ArrivalCounters(Record, frozen=False, eq=False):
     """Each program adds 1 to a counter when it is done; the last one sets it to 0 again."""
 
     count: int
@@ -191,8 +188,7 @@ class ArrivalCounters:
 KernelOperand = Tensor | PartialResults | ArrivalCounters
 
 
-@dataclass
-class KernelSource:
+class KernelSource(Record, frozen=False):
     """The source of a kernel, in which `NAME` stands for its name.
 
     Its arguments are pointers to `operands` in order, and `numbers`. `flops` is its arithmetic;
@@ -239,8 +235,7 @@ def clear_any_flags(room: PartialResults, more: Sequence[Tensor]) -> KernelSourc
 
 # --- Kernels that compute one call, and what their pointers are
 
-@dataclass(eq=False)
-class Launches:
+class Launches(Record, frozen=False, eq=False):
     """Kernels in order, and what their pointers are: by name a tensor, and bytes into it."""
 
     kernels: list[TemplateKernel]

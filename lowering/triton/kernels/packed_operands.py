@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.index import Index, flatten, unflatten
 from functrans.lowering.loops.steps import step_along
@@ -33,8 +33,7 @@ PACKED = frozenset(("f32", "f64", "i32", "i64", "u32", "f16", "bf16"))
 SIDE = 32
 
 
-@dataclass(frozen=True, eq=False)
-class PackedOperand:
+class PackedOperand(Record, eq=False):
     """A copy of an operand with one of its dimensions last."""
 
     tensor: Tensor

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import NARROW, Reduce, Tensor
 from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.triton.kernels.expressions import narrow
@@ -19,8 +19,7 @@ __all__ = ["REDUCED_AT_ONCE", "TileReduction", "partials_of", "reduce_partials",
            "tile_reduction"]
 
 
-@dataclass(frozen=True)
-class TileReduction:
+class TileReduction(Record):
     """A reduction: of values alone, or of values and their places."""
 
     op: str

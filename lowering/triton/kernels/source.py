@@ -6,11 +6,12 @@ import hashlib
 import linecache
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import ModuleType
 from typing import Final
 
+from functrans.core.record import Record
 from functrans.lowering.store.cache import digest
 from functrans.lowering.triton.kernels.kernel_source import KernelSource
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
@@ -103,8 +104,7 @@ def alone(text: str, name: str) -> str:
 Key = tuple[str, int, int]
 
 
-@dataclass(eq=False)
-class RejectedKernels:
+class RejectedKernels(Record, frozen=False, eq=False):
     """What is known not to compile, by text, warps and stages, and why.
 
     What keeps many numbers out of registers is known, too: another form is taken where there is one

@@ -9,9 +9,9 @@ host waits for the predicate first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from functrans.core.jaxpr import Jaxpr, Literal, subjaxprs
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import Tensor, WhileLoop
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
@@ -41,8 +41,7 @@ from functrans.primitives.control_flow.while_loop import while_p
 __all__ = ["DoubleBufferedWhile", "double_buffered_while"]
 
 
-@dataclass(eq=False)
-class DoubleBufferedWhile:
+class DoubleBufferedWhile(Record, frozen=False, eq=False):
     """A loop with a predicate on the device, and the memory that it needs beside results."""
 
     call: WhileLoop

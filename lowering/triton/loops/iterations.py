@@ -8,10 +8,11 @@ before or after each iteration: it is not copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import HostCall, ScanLoop, Tensor, WhileLoop, item_size
 from functrans.lowering.memory.arena import Block
@@ -87,8 +88,7 @@ def scan_rule(eqn: Equation, xs: list[Tensor]) -> ScanCall | None:
     return ScanCall(eqn, xs) if isinstance(eqn.params["length"], int) else None
 
 
-@dataclass(eq=False)
-class ProgramBody:
+class ProgramBody(Record, frozen=False, eq=False):
     """The steps of a program inside another: their places are its own inputs, outputs and arena.
 
     `updated`: the inputs that the output with this number may share its memory with. `apart`: why
@@ -113,8 +113,7 @@ WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], ProgramBody]
 """The body of a jaxpr; some inputs and outputs, by number, are at places of no alignment."""
 
 
-@dataclass(eq=False)
-class LaunchedScan:
+class LaunchedScan(Record, frozen=False, eq=False):
     """A scan on the device: where its carry is, and the memory that it needs beside results."""
 
     call: ScanCall

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import Call, ScanLoop, Tensor, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows
@@ -67,8 +68,7 @@ class LoopScope(Protocol):
         """A further constant of the program, as a value."""
 
 
-@dataclass(eq=False)
-class LoopWriter:
+class LoopWriter(Record, frozen=False, eq=False):
     """Writes the kernel of a loop. What is cut has `count` rows for each program."""
 
     scope: LoopScope

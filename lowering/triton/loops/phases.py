@@ -10,8 +10,9 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
@@ -24,8 +25,7 @@ Source = Callable[[Launch], str]
 """The text of the module of a launch, in which its function has its name."""
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseOperand:
+class PhaseOperand(Record, eq=False):
     """A place: its text as a pointer to elements of a type, and its own type if it has one.
 
     `is_fixed`: it is the same place in every iteration, and nothing writes there.
@@ -54,8 +54,7 @@ def bytes_of(kind: str) -> int:
     return int(kind.lstrip("bfpiu")) // 8
 
 
-@dataclass(eq=False)
-class Phases:
+class Phases(Record, frozen=False, eq=False):
     """The functions of a kernel, and the lines that call them.
 
     `held` and `released` are the lines before and behind the loop, of what stays in registers.

@@ -11,9 +11,10 @@ import math
 from collections import ChainMap
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar
@@ -42,8 +43,7 @@ WORDS: Final = {"i32": "tl.int32", "u32": "tl.uint32"}
 SINE_COSINE: Final = ("sin", "cos")
 
 
-@dataclass(eq=False)
-class LineBlock:
+class LineBlock(Record, frozen=False, eq=False):
     """The lines of a loop or branch, and the names that are known in it.
 
     `variable` stands for what changes with its iterations; a branch has none.

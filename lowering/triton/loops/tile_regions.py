@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.precision import Precision
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import TooManyExpressions
 from functrans.lowering.loops.index import Index, LoopVar
@@ -85,8 +85,7 @@ def _region(eqn: Equation, xs: list[Tensor]) -> TileRegionCall:
 RULES: Final[Mapping[Any, CallRule]] = {tile_region_p: _region}
 
 
-@dataclass(frozen=True)
-class _Total:
+class _Total(Record):
     """A sum over lanes: its result, the names of what a program has of it, and where it goes.
 
     It has `left` components by `right` ones.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from functrans.core.record import Record
 from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.steps.spec import Launch, Pointer
 
@@ -19,8 +20,7 @@ __all__ = ["TileBody", "places_of", "tile_of"]
 INDICES = frozenset({"o", "i"})
 
 
-@dataclass(eq=False)
-class TileBody:
+class TileBody(Record, frozen=False, eq=False):
     """A kernel over one tile, without loops: what it reads and stores, by argument, as indices."""
 
     launch: Launch

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from functrans import _runtime
 from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
+from functrans.core.record import Record
 from functrans.lowering.progress import Progress
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.store.cache import Cache, digest, literal, matches, program_cache
@@ -57,8 +58,7 @@ C = TypeVar("C")
 Seconds = Callable[[Sequence[GPUProgram]], Sequence[float | None]]
 
 
-@dataclass(eq=False)
-class _Untuned:
+class _Untuned(Record, frozen=False, eq=False):
     title: str
     problem: str
     configs: Sequence[Any]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from functrans.core.errors import BackendError
+from functrans.core.record import Record
 from functrans.lowering.store.cache import digest, literal, matches
 
 __all__ = ["Binary", "KernelError", "Unit", "triton_version"]
@@ -18,8 +19,7 @@ FORMAT: Final = "10"
 MATH: Final = ("device_math.py", "series_math.py", "trigonometry.py")
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Record):
     """A kernel to compile: a module of Triton and its function, and all that decides the outcome.
 
     `types` are those of its arguments, as `*fp32` or `i32`; which are `divisible` by 16 is known.
@@ -66,8 +66,7 @@ class KernelError(BackendError):
         self.unit, self.reason, self.too_large = unit, reason.strip(), too_large
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(Record):
     """Machine code of a kernel, and what the driver must be told to launch it.
 
     `scratch` are bytes of global memory for each program, which a launch passes after the other

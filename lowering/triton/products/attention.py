@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import AnyFlag, Tensor
 from functrans.lowering.passes.attention.calls import Attend, AttendGradient, AttentionLayout, View
@@ -37,8 +37,7 @@ Places = dict[str, tuple[KernelOperand, int]]
 """The operands of launches by name, and how many bytes they begin after."""
 
 
-@dataclass(frozen=True)
-class _AttentionTemplate:
+class _AttentionTemplate(Record):
     """The configurations of each launch that are worth trying, and the launches of chosen ones."""
 
     configs: list[list[AttentionConfig]]

@@ -7,10 +7,10 @@ of them are folded first, and begin with what comes before them: elements are re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.lowering.loops.tensor import FLOAT8, Stored, Tensor, compute_dtype
 from functrans.lowering.schedule.target import HOPPER, Target
@@ -78,8 +78,7 @@ def cumulative_rule(eqn: Equation, xs: list[Tensor]) -> Any:
     return call, call.results
 
 
-@dataclass
-class _ScanKernels:
+class _ScanKernels(Record, frozen=False):
     """The kernels of one array [outer, n, inner], scanned along the second axis."""
 
     op: str

@@ -5,8 +5,7 @@ NaN comes last and is one number, zeros of both signs are equal. A key of 64 bit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 from functrans.lowering.triton.kernels.kernel_source import REGISTER
 
@@ -17,8 +16,7 @@ WIDTHS = {dtype: 8 * size for dtype, size in ITEM_SIZES.items() if dtype not in 
 INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(Record):
     """One word of a key, the lower one first."""
 
     dtype: str

@@ -10,8 +10,9 @@ written there. Tiles beside each other are sorted at the same time, and write be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from functrans.core.record import Record
 from functrans.lowering.triton.kernels.axis_calls import module_text, sizes
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, power_of_two
 from functrans.lowering.triton.kernels.radix_tile import BINS, WARP, arranged, counted, spread
@@ -27,8 +28,7 @@ ADDED = 4096  # tiles whose counts are added up at once
 ADDED_TILE = 4096  # counts that a program adds up, of several digits where there are few tiles
 
 
-@dataclass
-class Radix:
+class Radix(Record, frozen=False):
     """The launches that sort rows of one size by some words, the least significant first.
 
     Keys are at the pointers of their names. `stored` are lines that store results at `where` of row

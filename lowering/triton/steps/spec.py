@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import HostCall, Tensor
 from functrans.lowering.memory.aliasing import InputOutputAliases
@@ -44,8 +45,7 @@ lanes walk through, 320 KB of a graph, are read in 1.9 ms so, and in 3.2 where a
 a part of it to shared memory."""
 
 
-@dataclass(frozen=True)
-class Pointer:
+class Pointer(Record):
     """A place: an input, an output or a constant by number, or `offset` bytes into the arena.
 
     Arrival counters are 0 before and after each launch; a program has one buffer of them.
@@ -58,8 +58,7 @@ class Pointer:
     stride: int = 0
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Record):
     """A function of a module over a grid.
 
     `types` are those of its arguments, as `*fp32` or `i32`; `divisible` says which are multiples of
@@ -91,8 +90,7 @@ def launch_key(step: Launch) -> tuple[Any, ...]:
     return (step.module, step.kernel, step.types, step.divisible, step.warps, step.stages)
 
 
-@dataclass(frozen=True)
-class CopyStep:
+class CopyStep(Record):
     """Bytes moved from one place to another."""
 
     target: Pointer
@@ -100,8 +98,7 @@ class CopyStep:
     nbytes: int
 
 
-@dataclass(frozen=True)
-class HostStep:
+class HostStep(Record):
     """An equation that the host evaluates on copies."""
 
     call: HostCall
@@ -109,7 +106,6 @@ class HostStep:
     outputs: tuple[Pointer, ...]
 
 
-@dataclass(frozen=True)
 class LibraryStep(HostStep):
     """A function of a library; the host evaluates its equation where there is no GPU.
 
@@ -121,31 +117,27 @@ class LibraryStep(HostStep):
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class CollectiveSteps:
+class CollectiveSteps(Record):
     """Collectives that are given to the devices' links together, beside the steps that follow."""
 
     number: int
     parts: tuple[LibraryStep, ...]
 
 
-@dataclass(frozen=True)
-class WaitStep:
+class WaitStep(Record):
     """What follows comes after the collectives of a number, and of those before."""
 
     number: int
 
 
-@dataclass(frozen=True)
-class RepeatedSteps:
+class RepeatedSteps(Record):
     """Launches and copies, `count` times."""
 
     steps: tuple[Step, ...]
     count: int
 
 
-@dataclass(frozen=True)
-class BufferSide:
+class BufferSide(Record):
     """One of the two buffers of the carry of a loop, and the steps that read it.
 
     They ask whether the loop goes on, compute an iteration, which writes to the other side, and
@@ -158,8 +150,7 @@ class BufferSide:
     ends: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
-class DoubleBufferedSteps:
+class DoubleBufferedSteps(Record):
     """A loop with a predicate; with `ahead` an iteration may begin before its flag is known."""
 
     sides: tuple[BufferSide, BufferSide]
@@ -205,8 +196,7 @@ def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
     return (launch for launch, _ in runs_in(steps))
 
 
-@dataclass(eq=False)
-class GPUProgram:
+class GPUProgram(Record, frozen=False, eq=False):
     """Steps in order, the source of the modules of their kernels, and the memory that they need.
 
     `aliases` says which outputs begin as which inputs, and are in their memory where the caller

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from functrans.core.record import Record
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
@@ -44,8 +44,7 @@ __all__ = [
 LOG2_E = 1 / math.log(2)
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(Record):
     """A tensor (batch, head, row, column) by strides in elements, 0 along what it is broadcast."""
 
     dtype: str
@@ -61,8 +60,7 @@ class Heads:
             s > 0 and s * BYTES[self.dtype] % 16 == 0 for s in steps)
 
 
-@dataclass(frozen=True)
-class AttentionProblem:
+class AttentionProblem(Record):
     """`heads` are those of the queries; each `key_heads` is shared by heads // key_heads of them.
 
     Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0;
@@ -114,8 +112,7 @@ class AttentionProblem:
         return 2 * self.batch * self.heads * seen * size
 
 
-@dataclass(frozen=True)
-class AttentionConfig:
+class AttentionConfig(Record):
     """`block_m` queries and `block_n` keys at a time; `persistent`: programs of a multiprocessor.
 
     With descriptors, tiles come through the copy engine. `one_loop`: all blocks of causal scores
@@ -262,8 +259,7 @@ highest = new
 '''
 
 
-@dataclass(frozen=True)
-class AttentionTile:
+class AttentionTile(Record):
     """The text that reads and writes rows of a tensor."""
 
     name: str

@@ -10,8 +10,9 @@ blocks of keys: the last bits of dq differ from run to run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from functrans.core.record import Record
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.attention import (
     QUERY_BLOCK,
@@ -43,8 +44,7 @@ __all__ = ["AttentionGradientProblem", "backward", "backward_in_one", "dk_dv_con
            "in_one_configs"]
 
 
-@dataclass(frozen=True)
-class AttentionGradientProblem:
+class AttentionGradientProblem(Record):
     """The tensors of a gradient, all but q, k, v and out, which `attention` has.
 
     dbias, if it is asked for, has all of (batch, heads, queries, keys): sum what is broadcast. What

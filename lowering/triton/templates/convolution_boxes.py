@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
+from functrans.core.record import Record
 from functrans.lowering.triton.templates.convolution_problem import (
     ConvolutionConfig,
     ConvolutionProblem,
@@ -29,8 +29,7 @@ __all__ = ["Boxes", "boxes"]
 LEAST_BYTES = 32  # of a box in a row
 
 
-@dataclass(frozen=True)
-class Boxes:
+class Boxes(Record):
     """`rows` are the images and the places of a tile."""
 
     p: ConvolutionProblem

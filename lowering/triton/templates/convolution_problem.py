@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.triton.templates.kernel import PLAIN, EpilogueSource
 from functrans.lowering.triton.templates.tiles import Tiling
 
 __all__ = ["ConvolutionConfig", "ConvolutionProblem", "Filter", "Image"]
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(Record):
     """Strides in elements; `space` has one for each dimension of the window."""
 
     dtype: str
@@ -24,8 +23,7 @@ class Image:
     aligned: bool = True
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(Record):
     dtype: str
     group: int
     out: int
@@ -35,8 +33,7 @@ class Filter:
     aligned: bool = True
 
 
-@dataclass(frozen=True)
-class ConvolutionProblem:
+class ConvolutionProblem(Record):
     """The fields of the library's `ft_conv`; features are those of one group.
 
     In lines of the epilogue `place` is the offset of an element in the output, and `cols` its
@@ -88,7 +85,6 @@ class ConvolutionProblem:
         return self.x.batch == 1 and self.x.feature != 1
 
 
-@dataclass(frozen=True)
 class ConvolutionConfig(Tiling):
     """`flat`: a step takes places of the sum in a row, else features of one tap.
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from functrans.core.record import Record
 from functrans.lowering.triton.templates.matmul_problem import MatmulOperand
 
 __all__ = ["DescriptorTiles"]
 
 
-@dataclass(frozen=True)
-class DescriptorTiles:
+class DescriptorTiles(Record):
     """A matrix whose tiles the copy engine moves."""
 
     operand: MatmulOperand

@@ -10,12 +10,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from functrans.core.record import Record
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 from functrans.lowering.triton.templates.notes import NOTHING_NOTED, KernelNotes, NamedValue
 
@@ -38,8 +39,7 @@ HEAD = "import triton\nimport triton.language as tl\n"
 MATH = "from functrans.lowering.triton.kernels import device_math as fm\n"
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(Record):
     """An argument of a kernel: `*bf16`, `i32`, `i64` or `fp32`; numbers have a value.
 
     A pointer that is divisible is aligned to 16 bytes, such a number is a multiple of 16.
@@ -64,8 +64,7 @@ def integer(name: str, value: int) -> Argument:
     return Argument(name, "i32" if -INT_MAX <= value <= INT_MAX else "i64", value % 16 == 0, value)
 
 
-@dataclass(frozen=True)
-class TemplateKernel:
+class TemplateKernel(Record):
     """A launch of a function of a module.
 
     `arguments` are those of the function in order. A pointer is named after the tensor that it is
@@ -106,8 +105,7 @@ class TemplateKernel:
                 "enable_reflect_ftz": flushes_denormals(self.text)}
 
 
-@dataclass(frozen=True)
-class EpilogueSource:
+class EpilogueSource(Record):
     """What is computed from the tile of sums before it is stored: lines of Triton.
 
     They see `acc` (the sums, times alpha, in float32 for narrow operands), the numbers of the rows

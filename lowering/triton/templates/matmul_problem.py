@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from functrans.core.record import Record
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     PLAIN,
@@ -18,8 +18,7 @@ from functrans.lowering.triton.templates.tiles import Tiling
 __all__ = ["MatmulConfig", "MatmulOperand", "MatmulProblem", "MatmulTerm"]
 
 
-@dataclass(frozen=True)
-class MatmulOperand:
+class MatmulOperand(Record):
     """A matrix for each index of the batch, by strides in elements; `aligned`: to 16 bytes."""
 
     dtype: str
@@ -50,8 +49,7 @@ class MatmulTerm(NamedTuple):
     k: int
 
 
-@dataclass(frozen=True)
-class MatmulProblem:
+class MatmulProblem(Record):
     """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot).
 
     Products of `more` terms are added to that of a and b.
@@ -113,7 +111,6 @@ class MatmulProblem:
         return {"fp64": "fp64", "i8": "i32"}.get(self.a.dtype, "fp32")
 
 
-@dataclass(frozen=True)
 class MatmulConfig(Tiling):
     """How a product is cut: see `configs`.
 

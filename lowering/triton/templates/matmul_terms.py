@@ -7,8 +7,9 @@ divide the steps of all terms among them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from functrans.core.record import Record
 from functrans.lowering.triton.templates.kernel import Argument
 from functrans.lowering.triton.templates.tiles import SPAN
 
@@ -33,8 +34,7 @@ for term in range(first_term, last_term):
 '''
 
 
-@dataclass(frozen=True)
-class TermArguments:
+class TermArguments(Record):
     """The arguments of the terms of a sum, in the same order for each: pointers first.
 
     Numbers that are equal in all terms are one argument; others have the number of their term.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from functrans.core.jaxpr import Equation
+from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, values_of_names
 from functrans.lowering.loops.tensor import Call, Stored, Tensor
 
@@ -24,8 +25,7 @@ class NamedValue(NamedTuple):
     values: tuple[Tensor, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class KernelNotes:
+class KernelNotes(Record, eq=False):
     """Values by the variables that hold them, and how large tiles are, by the loop's variable.
 
     `steps` are what it computes of a schedule in which some values are `stored`, and

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
+from functrans.core.record import Record
 from functrans.lowering.triton.templates.convolution_problem import ConvolutionProblem
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
@@ -107,8 +108,7 @@ def pack(name: str, source: str, dtype: str, dims: Sequence[tuple[int, int]],
 # copied, with rows that start at multiples of 16 bytes: the copy engine reads these, and rounds
 # float32 operands on the way. Through registers 4095^3 in tf32 takes 1,233 us, so 430.
 
-@dataclass(frozen=True)
-class PackedMatmul:
+class PackedMatmul(Record):
     """`problem` reads `places` of the workspace, in elements, by operand."""
 
     kernels: tuple[TemplateKernel, ...]
@@ -176,8 +176,7 @@ def pack_operands(p: MatmulProblem, name: str = "turned") -> PackedMatmul:
 # are packed with these last, as (batch, *space, features), and filters as (*window, out, in). Then
 # the copy engine moves boxes of them, and rounds on the way.
 
-@dataclass(frozen=True)
-class PackedConvolution:
+class PackedConvolution(Record):
     """`problem` reads `places` of the workspace, in elements, by operand."""
 
     kernels: tuple[TemplateKernel, ...]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from functrans.core.record import Record
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.templates.kernel import BYTES, MOST_ARRIVAL_COUNTERS
 
@@ -24,8 +24,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(Record):
     """How a result is cut into tiles, and the sum of each into steps.
 
     `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile,
