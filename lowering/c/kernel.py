@@ -432,9 +432,10 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         """How many elements the vector at i has: a constant where it is the only one in parts.
 
         Elements that lie apart are then read without a loop, whose vector is not forwarded: a
-        maximum over 12 elements at a stride took 27 ns so, now 6.
+        maximum over 12 elements at a stride took 27 ns so, now 6. An epilogue has any columns of a
+        row, and does not know which.
         """
-        if isinstance(a, int) and isinstance(b, int) and self.domain.total is None and (
+        if isinstance(a, int) and isinstance(b, int) and end == self.size(b) and (
                 b - a < self.lanes or (unroll == 1 and begin != self.size(a))):
             return str((b - a) % self.lanes)
         return f"ft_min({self.lanes}, {end} - i)"
