@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans import lax
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.sparse.bcoo import BCOO, bcoo_fromdense
+
+__all__ = ["bcoo_conv_general_dilated"]
 
 
 def bcoo_conv_general_dilated(
@@ -43,3 +45,6 @@ def bcoo_conv_general_dilated(
         dimension_numbers, feature_group_count, batch_group_count, precision,
         preferred_element_type)
     return bcoo_fromdense(dense, nse=min(counts[0] * counts[1], dense.size))
+
+
+publish(globals(), __all__)

@@ -55,6 +55,8 @@ ADVICE: Sequence[tuple[str, str]] = (
     ("the product of a block is small", "a larger batch"),
     ("sizes are known only when it runs", "call it with static sizes where these products matter"),
     (r"us there and .* apart", "nothing: apart is faster, by measurement"),
+    (r"its tiles have .* columns, of which", "nothing: apart is faster; more features would fill "
+                                             "the tiles"),
     ("kept for later: computed again it would be a step of its own",
      "functrans.checkpoint around the function, where its memory matters"),
     ("is kept for later: keeping it costs", "functrans.checkpoint, or memory_limit of jit, where "

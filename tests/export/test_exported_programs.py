@@ -44,7 +44,8 @@ def test_every_primitive_has_its_place():
     outside = {n for n, p in all_primitives().items() if PRIMITIVES.get(n) is not p}
     assert outside == {"pure_callback", "io_callback", "debug_callback", "psum", "pmax", "pmin",
                        "pvary", "all_gather", "all_to_all", "psum_scatter", "ppermute",
-                       "axis_index", "shard_map", "sharding_constraint", "checked"}
+                       "axis_index", "shard_map", "sharding_constraint", "checked", "ref_get",
+                       "ref_set"}
     assert {*PARAMETERS, *OPTIONAL} <= {*PRIMITIVES.values()}
     assert len(PRIMITIVES) == len({*PRIMITIVES.values()})
     assert {p.name for p in PARAMETERS.without} - outside == {"custom_vjp_linear"}

@@ -63,12 +63,25 @@ def hard_numbers(name, dtype):
         return np.concatenate([marked, *near, random, special])
 
 
+def to_odd(x):
+    """float64 as float32, odd where it is not exact: what is rounded on from there is rounded once.
+
+    Source: Boldo and Melquiond, "When double rounding is odd", 2005.
+    """
+    near = x.astype(np.float32)
+    bits = near.view(np.uint32) - (np.abs(near.astype("d")) > np.abs(x))
+    odd = (bits | (near.astype("d") != x)).view(np.float32)
+    return np.where(np.isfinite(x), odd, near)
+
+
 @pytest.mark.parametrize("wide", ("float32", "float64"))
 @pytest.mark.parametrize("name", FLOATS)
 def test_rounding(name, wide):
     x = hard_numbers(name, wide)
+    if name == "float8_e8m0fnu":  # below its second number it is no format of powers of two
+        x = x[~(np.abs(x) < 2.0**-126)]
     with np.errstate(all="ignore"):
-        expected = x.astype(dtype_of(name))
+        expected = to_odd(x).astype(dtype_of(name))
     actual = converted(x, name)
     nan = np.isnan(x)  # the sign of one that is no number means nothing
     same(np.asarray(actual)[~nan], expected[~nan])

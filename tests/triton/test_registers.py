@@ -1,6 +1,5 @@
 """What would not fit the registers of a thread is not compiled to find that out."""
 
-import re
 
 import numpy as np
 import pytest
@@ -80,15 +79,15 @@ def gelu_gradient(x, w, y):
 
 
 @pytest.mark.parametrize("k", [256, 8192])
-def test_a_long_epilogue_has_smaller_tiles_or_is_a_kernel_of_its_own(k):
-    """Whichever is estimated to be faster: a long sum is slower by smaller tiles."""
+@pytest.mark.parametrize("fun", [gelu_gradient, lambda x, w, y: ft.nn.relu(x @ w) + y])
+def test_a_long_epilogue_is_a_kernel_of_its_own(fun, k):
+    """By the estimate: behind it a product of float32 has smaller tiles."""
     x, w, y = (np.ones(s, np.float32) for s in ((8, 1280, k), (8, k, 1024), (8, 1280, 1024)))
-    program = lowered(gelu_gradient, x, w, y)
+    program = lowered(fun, x, w, y)
     products = [s for s in program.steps if s.kernel == "matmul"]
-    assert (program.steps[-1] in products) == (k == 256)
+    assert (program.steps[-1] in products) == (fun is not gelu_gradient)
     text = program.sources[products[-1].module]
-    (tile,) = {(int(m), int(n)) for m, n in re.findall(r"acc = tl.full\(\((\d+), (\d+)\)", text)}
-    assert tile[0] * tile[1] <= 64 * 32 * products[-1].warps or "e1 = " not in text
+    assert ("e1 = " in text) == (fun is not gelu_gradient)
 
 
 def leapfrog(q, p, x, y):

@@ -89,7 +89,7 @@ def find_objects(input: ArrayLike, max_label: int = 0) -> list[tuple[slice, ...]
     return found
 
 
-class _Parts:
+class _Labelled:
     """The elements of an input by the number of their label in an index."""
 
     def __init__(self, name: str, input: ArrayLike, labels: ArrayLike | None,
@@ -173,7 +173,7 @@ def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLi
     >>> ft.scipy.ndimage.sum_labels([1.0, 2.0, 4.0], [1, 1, 2], [1, 2]).tolist()
     [3.0, 4.0]
     """
-    parts = _Parts("sum_labels", input, labels, index)
+    parts = _Labelled("sum_labels", input, labels, index)
     return parts.out(parts.sums(parts.x))
 
 
@@ -188,7 +188,7 @@ def mean(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | N
     >>> ft.scipy.ndimage.mean([1.0, 2.0, 4.0], [1, 1, 2], [1, 2]).tolist()
     [1.5, 4.0]
     """
-    parts = _Parts("mean", input, labels, index)
+    parts = _Labelled("mean", input, labels, index)
     return parts.out(parts.sums(parts.x) / parts.sizes())
 
 
@@ -200,7 +200,7 @@ def variance(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike
     >>> ft.scipy.ndimage.variance([1.0, 3.0, 4.0], [1, 1, 2], [1, 2]).tolist()
     [1.0, 0.0]
     """
-    parts = _Parts("variance", input, labels, index)
+    parts = _Labelled("variance", input, labels, index)
     sizes = parts.sizes()
     means = jnp.append(parts.sums(parts.x) / sizes, jnp.zeros(1, parts.x.dtype))
     return parts.out(parts.sums((parts.x - means[parts.number]) ** 2) / sizes)
@@ -225,7 +225,7 @@ def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
     >>> ft.scipy.ndimage.minimum([1, 3, 4], [1, 1, 2], [1, 2]).tolist()
     [1, 4]
     """
-    parts = _Parts("minimum", input, labels, index, floating=False)
+    parts = _Labelled("minimum", input, labels, index, floating=False)
     return parts.out(parts.extremes(largest=False))
 
 
@@ -237,7 +237,7 @@ def maximum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
     >>> ft.scipy.ndimage.maximum([1, 3, 4], [1, 1, 2], [1, 2]).tolist()
     [3, 4]
     """
-    parts = _Parts("maximum", input, labels, index, floating=False)
+    parts = _Labelled("maximum", input, labels, index, floating=False)
     return parts.out(parts.extremes(largest=True))
 
 
@@ -249,7 +249,7 @@ def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike |
     >>> ft.scipy.ndimage.median([1.0, 3.0, 9.0, 4.0], [1, 1, 1, 2], [1, 2]).tolist()
     [3.0, 4.0]
     """
-    parts = _Parts("median", input, labels, index)
+    parts = _Labelled("median", input, labels, index)
     order = jnp.lexsort((parts.x, parts.number))
     values = parts.x[order]
     sizes = jnp.zeros(parts.count + 1, jnp.int32).at[parts.number].add(1)
@@ -268,7 +268,7 @@ def minimum_position(input: ArrayLike, labels: ArrayLike | None = None,
     >>> [int(v) for v in ft.scipy.ndimage.minimum_position([[3, 1], [2, 4]])]
     [0, 1]
     """
-    parts = _Parts("minimum_position", input, labels, index, floating=False)
+    parts = _Labelled("minimum_position", input, labels, index, floating=False)
     return parts.positions(parts.places(largest=False))
 
 
@@ -280,7 +280,7 @@ def maximum_position(input: ArrayLike, labels: ArrayLike | None = None,
     >>> [int(v) for v in ft.scipy.ndimage.maximum_position([[3, 1], [2, 4]])]
     [1, 1]
     """
-    parts = _Parts("maximum_position", input, labels, index, floating=False)
+    parts = _Labelled("maximum_position", input, labels, index, floating=False)
     return parts.positions(parts.places(largest=True))
 
 
@@ -305,7 +305,7 @@ def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None,
     >>> [float(v) for v in ft.scipy.ndimage.center_of_mass(ft.numpy.ones((2, 3)))]
     [0.5, 1.0]
     """
-    parts = _Parts("center_of_mass", input, labels, index)
+    parts = _Labelled("center_of_mass", input, labels, index)
     total = parts.sums(parts.x)
     found = []
     for a, n in enumerate(parts.shape):

@@ -15,7 +15,7 @@ from functrans.typing import Array
 _FAR = 1e10  # where a line without bounds ends
 
 
-class Path(NamedTuple):
+class Search(NamedTuple):
     """The state of a search: a point, its value, the directions, and the last decrease."""
 
     x: Array
@@ -27,7 +27,7 @@ class Path(NamedTuple):
 
 
 def powell(fun: Callable[[Array], Array], x: Array, xtol: float, ftol: float, maxiter: int,
-           limits: tuple[Array, Array] | None) -> tuple[Path, Array]:
+           limits: tuple[Array, Array] | None) -> tuple[Search, Array]:
     """The state at a minimum, and whether the last round changed little.
 
     Source: Powell, Computer Journal 7 (1964); Brent, Algorithms for Minimization Without
@@ -58,13 +58,13 @@ def powell(fun: Callable[[Array], Array], x: Array, xtol: float, ftol: float, ma
         better = now < value
         return jnp.where(better, point, x), jnp.where(better, now, value), calls + 1
 
-    def small(s: Path) -> Array:
+    def small(s: Search) -> Array:
         return 2 * (s.before - s.value) <= ftol * (jnp.abs(s.before) + jnp.abs(s.value)) + 1e-20
 
-    def unfinished(s: Path) -> Any:
+    def unfinished(s: Search) -> Any:
         return ((s.nit == 0) | ~small(s)) & (s.nit < maxiter) & ~jnp.isnan(s.value)
 
-    def improve(s: Path) -> Path:
+    def improve(s: Search) -> Search:
         def one(i: Any, state: Any) -> Any:
             x, value, best, which, nfev = state
             point, now, calls = along(x, value, s.directions[i])
@@ -91,9 +91,9 @@ def powell(fun: Callable[[Array], Array], x: Array, xtol: float, ftol: float, ma
 
         x, value, directions, calls = lax.cond(
             useful, turn, lambda _: (x, value, s.directions, jnp.zeros_like(nfev)), x)
-        return Path(x, value, directions, s.value, s.nit + 1, nfev + calls + 1)
+        return Search(x, value, directions, s.value, s.nit + 1, nfev + calls + 1)
 
     value = fun(x)
-    start = Path(x, value, jnp.eye(n, dtype=x.dtype), value, jnp.array(0), jnp.array(1))
+    start = Search(x, value, jnp.eye(n, dtype=x.dtype), value, jnp.array(0), jnp.array(1))
     end = lax.while_loop(unfinished, improve, start)
     return end, small(end) & (end.nit > 0) & jnp.isfinite(end.value)
