@@ -88,6 +88,7 @@ def test_rounding(name, wide):
     np.testing.assert_array_equal(np.asarray(actual).astype("f")[nan], expected.astype("f")[nan])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", FLOATS)
 def test_conversions_of_integers_and_halves(name):
     for x in (np.arange(-300, 300), np.arange(256, dtype=np.uint8), np.array([True, False]),
@@ -102,6 +103,7 @@ def test_conversions_of_integers_and_halves(name):
              np.asarray(jnp.asarray(finite).astype(wide)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers(name):
     x = codes(name).view(dtype_of(name))

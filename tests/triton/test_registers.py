@@ -78,6 +78,7 @@ def gelu_gradient(x, w, y):
     return ft.vjp(ft.nn.gelu, y)[1](x @ w)[0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("k", [256, 8192])
 @pytest.mark.parametrize("fun", [gelu_gradient, lambda x, w, y: ft.nn.relu(x @ w) + y])
 def test_a_long_epilogue_is_a_kernel_of_its_own(fun, k):
