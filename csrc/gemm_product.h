@@ -4,7 +4,7 @@
 
 #include "gemm_isa.h"
 #include "interrupts.h"
-#include "scratch.h"
+#include "thread_scratch.h"
 #include "threads.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ void each(i64 n, i64 grain, bool serial, i64 work, const Body& body) {
   }
 }
 
-using Buffer = Scratch;
+using Buffer = ThreadScratch;
 
 // Sums of any type that are moved.
 typedef std::uint32_t Bits32 __attribute__((may_alias));

@@ -1,4 +1,4 @@
-#include "scratch.h"
+#include "thread_scratch.h"
 
 #include "allocator.h"
 
@@ -81,14 +81,14 @@ thread_local Blocks own;
 
 }  // namespace
 
-Scratch::Scratch(long long bytes) noexcept : data_(nothing) {
+ThreadScratch::ThreadScratch(long long bytes) noexcept : data_(nothing) {
   if (bytes <= 0) return;
   const auto wanted = static_cast<std::size_t>(bytes);
   data_ = wanted <= kLargest ? own.take(wanted) : nullptr;
   if (data_ == nullptr) data_ = static_cast<char*>(allocate(wanted));
 }
 
-Scratch::~Scratch() {
+ThreadScratch::~ThreadScratch() {
   if (data_ != nullptr && data_ != nothing && !own.give(data_)) deallocate(data_);
 }
 

@@ -10,15 +10,15 @@ namespace functrans {
 
 // 64-byte aligned; null when there is no memory, but not of no bytes. The thread that took it gives
 // it back.
-class Scratch {
+class ThreadScratch {
  public:
-  explicit Scratch(long long bytes) noexcept;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(Scratch&& other) noexcept {
+  explicit ThreadScratch(long long bytes) noexcept;
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(ThreadScratch&& other) noexcept {
     std::swap(data_, other.data_);
     return *this;
   }
-  ~Scratch();
+  ~ThreadScratch();
   char* get() const noexcept { return data_; }
 
  private:
