@@ -1,9 +1,9 @@
 """Of wide tables of cases some run each time, and all of them in `make thorough`.
 
-`@pytest.mark.one_in(n)` takes one in n of a test's cases, of crossed tables along their diagonals,
-so that every row of a table that is crossed with one of n rows or more is among them.
-`@pytest.mark.one_sample_in(n)` takes one in n of the samples of each primitive, whose names are
-those of the primitive and a number.
+`@pytest.mark.one_in(n)` takes one in SHARE * n of a test's cases, of crossed tables along their
+diagonals, so that every row of a table that is crossed with one of as many rows or more is among
+them. `@pytest.mark.one_sample_in(n)` takes one in SHARE * n of the samples of each primitive, whose
+names are those of the primitive and a number.
 """
 
 import gc
@@ -11,16 +11,19 @@ from collections import Counter
 
 import pytest
 
+SHARE = 2
+"""Of the tables all tests together have time for, in twenty minutes of two cores."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     samples = Counter()
     for item in items:
-        if (mark := item.get_closest_marker("one_in")) and diagonal(item) % mark.args[0]:
+        if (mark := item.get_closest_marker("one_in")) and diagonal(item) % (SHARE * mark.args[0]):
             item.add_marker(pytest.mark.thorough)
         if mark := item.get_closest_marker("one_sample_in"):
             primitive = item.nodeid.rpartition("-")[0]
-            if samples[primitive] % mark.args[0]:
+            if samples[primitive] % (SHARE * mark.args[0]):
                 item.add_marker(pytest.mark.thorough)
             samples[primitive] += 1
 
