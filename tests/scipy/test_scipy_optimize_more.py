@@ -203,10 +203,15 @@ def test_derivatives_under_constraints():
 
 
 def test_in_float32():
-    found = optimize.minimize(hs71, np.array([1, 5, 5, 1], np.float32), bounds=[(1, 5)] * 4,
-                              constraints=PROBLEMS["hs71"][3](jnp))
-    same(found.x, np.float32([1, 4.743, 3.8211, 1.3794]), rtol=2e-3)
-    assert found.x.dtype == np.float32
+    def far(x):
+        return (x[0] - 1) ** 2 + (x[1] - 2.5) ** 2
+
+    above = [{"type": "ineq", "fun": lambda x, a=a: jnp.dot(jnp.float32(a[:2]), x) + a[2]}
+             for a in ([1, -2, 2], [-1, -2, 6], [-1, 2, 2])]
+    found = optimize.minimize(far, np.array([2, 0], np.float32), bounds=[(0, None)] * 2,
+                              constraints=above)
+    same(found.x, np.float32([1.4, 1.7]), rtol=2e-3)
+    assert found.x.dtype == np.float32 and found.success
     for method in ("trust-exact", "TNC"):
         found = optimize.minimize(optimize.rosen, np.array([1.3, 0.7], np.float32), method=method)
         same(found.x, np.float32([1, 1]), atol=1e-3)

@@ -92,7 +92,7 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
         raise ArgumentError(f"functrans.scipy.optimize.minimize: there is no method={method!r}.",
                             where=user_source(), why="derivatives of fun and of constraints are "
                             "known.", fix="method='SLSQP'")
-    one_of("optimize.minimize", "method.lower()", how, _METHODS)
+    one_of("optimize.minimize", "method", how, _METHODS)
     one_of("optimize.minimize", "callback", callback, (None,))
     if not isinstance(args, tuple):
         raise ArgumentError(f"functrans.scipy.optimize.minimize: args is a {type(args).__name__}.",
