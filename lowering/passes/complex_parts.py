@@ -466,6 +466,13 @@ def _full(*, shape: Any, value: Any, dtype: Any) -> Pair:
     return Pair(full(shape, number.real, real), full(shape, number.imag, real))
 
 
+def _joined(x: Any, y: Any) -> Pair:
+    """Parts in the dtype of those of the result: there are narrower ones."""
+    part = dtypes.real_dtype(complex_p.result_dtype(x.dtype))
+    return Pair(x, y) if x.dtype == part else Pair(convert_element_type(x, part),
+                                                   convert_element_type(y, part))
+
+
 LINEAR: tuple[Primitive, ...] = (
     a.neg_p, a.add_p, a.sub_p, add_any_p, reshape_p, slice_p, pad_p, concatenate_p, rev_p,
     transpose_p, broadcast_in_dim_p, reduce_sum_p, cumsum_p, dynamic_slice_p,
@@ -474,7 +481,7 @@ LINEAR: tuple[Primitive, ...] = (
 """What acts on both parts alike."""
 
 ELEMENTWISE: dict[Primitive, Callable[..., Any]] = {
-    real_p: lambda z: z.re, imag_p: lambda z: z.im, complex_p: Pair,
+    real_p: lambda z: z.re, imag_p: lambda z: z.im, complex_p: _joined,
     conj_p: lambda z: Pair(z.re, a.neg(z.im)),
     mul_p: m.product, div_p: m.divided, abs_p: m.absolute, sign_p: m.signum,
     eq_p: m.equal, ne_p: lambda x, y: c.bitwise_not(m.equal(x, y)), is_finite_p: m.finite,

@@ -62,9 +62,10 @@ def identity_element(op: str, dtype: str) -> Any:
         return 0
     if op == "mul":
         return 1
-    if op == "and":
-        return -1 if dtype != "bool" else 1
-    infinity, name = LIMITS[op.removeprefix("arg")]
+    if op == "and" and dtype[0] == "i":
+        return -1
+    # all bits of an unsigned number are its largest value
+    infinity, name = LIMITS["min" if op == "and" else op.removeprefix("arg")]
     if dtype == "bool":
         return int(name == "max")
     if dtype[0] == "f":

@@ -307,15 +307,17 @@ class ColumnReductionWriter(TritonKernelWriter):
         Tiles begin at multiples of their sides. Group norms read a number for each image and group
         of features: as elements the loads of four took 89 us over 64 x 64 x 64 x 16 of float32.
         """
-        for v, start, block in ((self.kernel.o, o_start, block_o),
-                                (self.kernel.i, i_start, block_i)):
+        # columns may stand in another order in a tile
+        for v, start, place, block in (
+                (self.kernel.o, o_start, f"tl.arange(0, {block_o})[:, None]", block_o),
+                (self.kernel.i, i_start, f"(i - ({i_start}))", block_i)):
             if w.masks[v.name] is not None:
                 continue
             for divisor in sorted(self._divisors(v)):
                 if divisor % block == 0:
                     quotient, rest = self.fresh(), self.fresh()
                     self.emit(f"{quotient} = ({start}) // {divisor}")
-                    self.emit(f"{rest} = ({start}) % {divisor} + ({v.name} - ({start}))")
+                    self.emit(f"{rest} = ({start}) % {divisor} + {place}")
                     w.atoms |= {Quotient(Index.of(v), divisor): quotient,
                                 Remainder(Index.of(v), divisor): rest}
 

@@ -252,7 +252,7 @@ def sign(x):
 @triton.jit
 def int_div(x, y):
     safe = tl.where(y == 0, 1, y).to(y.dtype)
-    return tl.where(y == 0, -1, x // safe).to(x.dtype)
+    return tl.where(y == 0, ~(y & 0), x // safe).to(x.dtype)  # all bits: -1, or the largest
 
 
 @triton.jit

@@ -234,10 +234,11 @@ class _Phase(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        # a number that is known is made a tensor, as Triton's own is: kernels call its methods
         names = {"tl.program_id(0)": "program", "tl.num_programs(0)": "programs"}
         text = ast.unparse(node)
         if text in names:
-            return ast.Name(names[text], ast.Load())
+            return ast.parse(f"tl.full((), {names[text]}, tl.int32)", mode="eval").body
         if text.startswith(("tl.program_id(", "tl.num_programs(")):
             raise UnsupportedKernel("a phase over several axes")
         return node
