@@ -120,6 +120,8 @@ class Plan(Record):
         schedule = schedule_of(graph, scope.reads, self.in_any_order, log)
         for name, change in self.schedules.items():
             old, schedule = schedule, change(schedule, scope)
+            if schedule.stored != old.stored:
+                scope = replace(scope, reads=Reads())
             if log is not None:
                 log.changed_schedule(name, old, schedule)
         _check_order(schedule, scope.reads)

@@ -116,7 +116,7 @@ class _TileFormer:
                      self.unfused.tiled)
         made: list[TileProgram] = []
         tiled = {v.tensor for _, values in run.tiled for v in values}
-        stored = {*self.stored, *tiled, *run.parted}
+        stored = self._stored_behind(run.before, {*tiled, *run.parted})
         begin = 0
         for size, shape in pieces:
             piece = run.tiled[begin:begin + size]
@@ -128,9 +128,20 @@ class _TileFormer:
         if not self._pays(made, [s for s, _ in run.tiled]):
             return first + 1
         self.stored.update(t for t in (*[t for p in made for t in p.results], *(run.parted - tiled))
-                           if not isinstance(t, Stored))
+                           if t in stored and not isinstance(t, Stored))
         self.steps[first:run.end] = [*run.before, *made, *run.after]
         return first + len(run.before) + len(made)
+
+    def _stored_behind(self, before: Sequence[Step], made: Collection[Tensor]) -> set[Tensor]:
+        """What is stored when programs have made some values.
+
+        But not those of them that steps before the programs compute for themselves.
+        """
+        stored = {*self.stored, *made}
+        while early := {t for s in before for t in _read(s, stored)
+                        if t in stored and t not in self.stored}:
+            stored -= early
+        return stored
 
     def _run(self, first: int, count: int, by_rows: bool) -> _Run | None:
         start = self.steps[first]
@@ -250,8 +261,7 @@ class _TileFormer:
         values = [v for s in steps for v in self._tiled(s, space, ())[0]]
         read = {*self.outputs}
         for s in others:
-            read.update(s.operands if isinstance(s, Call) else s.loads(s.builder(is_stored)),
-                        _bases(s))
+            read.update(_read(s, stored))
         return TileProgram(steps, values, space, shape,
                            [v.tensor for v in values if not (v.tensor in read or v.total)],
                            [v.tensor for v in values if v.tensor in read or v.total],
@@ -269,6 +279,15 @@ def _checked(value: TileValue, later: Collection[Tensor]) -> TileValue:
     if any(t in later for t in value.outside):
         raise TileMismatch("it reads what is computed behind the programs")
     return value
+
+
+def _read(step: Step, stored: Collection[Tensor]) -> list[Tensor]:
+    """What a step reads from memory where these are stored."""
+    def is_stored(t: Tensor) -> bool:
+        return isinstance(t, Stored) or t in stored
+
+    return [*(step.operands if isinstance(step, Call) else step.loads(step.builder(is_stored))),
+            *_bases(step)]
 
 
 def _bases(step: Step) -> list[Tensor]:
