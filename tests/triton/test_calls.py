@@ -36,7 +36,7 @@ PRODUCTS = {  # a function, its arguments, and its kernels
     "compared": (lambda x, w: x @ w > 0, (X, W), ["matmul"]),
     "kept": (lambda x, w, b: (x @ w, jnp.tanh(x @ w + b)), (X, W, B), ["matmul"]),
     "two products": (lambda x, w, y, v: jnp.tanh(x @ w + y @ v), (X, W, Y, V),
-                     ["matmul", "matmul"]),
+                     ["matmul"]),
     "rows": (lambda x, w: (x @ w) * jnp.arange(96.0)[:, None], (X, W), ["matmul"]),
     "batch": (lambda x, w: jnp.tanh(x.reshape(2, 48, 40) @ w.reshape(2, 40, 56)), (X, W),
               ["matmul"]),
