@@ -299,8 +299,7 @@ class Prelude:
                     f"x + {g('select')}({away}, {g('splat')}(1), {g('splat')}(-1))); "
                     f"{h} y = {narrow}; {v} r = {step}; "
                     f"r = {f('select')}({f('eq')}(a, {zero}), {f('copysign')}(r, b), r); "
-                    # NumPy's float16 gives the first of two equal zeros
-                    f"r = {f('select')}({f('eq')}(a, b), {'a' if dtype == 'f16' else 'b'}, r); "
+                    f"r = {f('select')}({f('eq')}(a, b), b, r); "
                     f"return {f('select')}("
                     f"{f('mor')}({f('isnan')}(a), {f('isnan')}(b)), a + b, r); }}\n")
 
