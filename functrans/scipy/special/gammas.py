@@ -293,7 +293,9 @@ def poch(z: Array, m: Array) -> Array:
     p, q = jnp.where(both, 1.0 - total, 1.0), jnp.where(both, m, 0.0)
     turned = lax.exp(densities.log_gamma_ratio(p, q))
     turned = jnp.where(jnp.remainder(m, 2.0) == 1, -turned, turned)
-    found = jnp.where(m == 0, 1.0, jnp.where(both, turned, jnp.where(
+    # elsewhere the value is 1 there by itself, and has slopes
+    is_one = (m == 0) & (either | ~lax.is_finite(z))
+    found = jnp.where(is_one, 1.0, jnp.where(both, turned, jnp.where(
         whole_z, 0.0, jnp.where(whole_total, math.inf, value))))
     return jnp.where((z == z) & (m == m), found, np.nan)
 
