@@ -7,12 +7,19 @@ names are those of the primitive and a number.
 """
 
 import gc
+import os
 from collections import Counter
 
 import pytest
 
 SHARE = 2
 """Of the tables all tests together have time for, in twenty minutes of two cores."""
+
+
+def pytest_configure(config):
+    """Without tests that need a GPU none is seen: programs would be compiled for it."""
+    if "not gpu" in config.option.markexpr:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.hookimpl(tryfirst=True)
