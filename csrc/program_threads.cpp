@@ -35,9 +35,10 @@ int runs_compared(std::int64_t nanoseconds) noexcept {
   return nanoseconds > kLong ? kLongRuns : kShortRuns;
 }
 
-// Sorts so many of the times; the one in the middle.
+// Sorts so many of the times; the one in the middle. By a heap: GCC 12 takes the longer runs that
+// std::sort has a case for to be read here.
 std::int64_t median(std::int64_t* times, int count) noexcept {
-  std::sort(times, times + count);
+  std::partial_sort(times, times + count, times + count);
   return times[count / 2];
 }
 
@@ -96,7 +97,7 @@ void ProgramThreads::end_series(State& state) noexcept {
 }
 
 void ProgramThreads::begin_trial(State& state) noexcept {
-  std::int64_t times[kRuns];
+  std::int64_t times[kRuns] = {};
   std::copy(state.recent, state.recent + state.known, times);
   const std::int64_t middle = median(times, state.known);
   // one of five may be an accident
@@ -172,7 +173,7 @@ void ProgramThreads::note(State& state, std::int64_t nanoseconds) noexcept {
   }
   state.recent[state.known++] = nanoseconds;
   if (state.known < runs) return;
-  std::int64_t times[kRuns];
+  std::int64_t times[kRuns] = {};
   std::copy(state.recent, state.recent + runs, times);
   const std::int64_t middle = median(times, runs);
   const bool grew = middle * 100 > state.settled * kAnother;
