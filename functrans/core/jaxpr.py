@@ -141,14 +141,34 @@ class Jaxpr(Record, eq=False):
     @cached_property
     def size_names(self) -> frozenset[str]:
         """The names of the symbolic sizes in its types and parameters, bodies included."""
-        names: set[str] = set()
-        for var in (*self.constvars, *self.invars):
-            names |= size_names(var.aval.shape)
+        shapes = {var.aval.shape for eqn in self.eqns for var in eqn.outvars}
+        shapes.update([var.aval.shape for var in (*self.constvars, *self.invars)])
+        names: set[str] = set().union(*map(size_names, shapes))
         for eqn in self.eqns:
-            for var in eqn.outvars:
-                names |= size_names(var.aval.shape)
-            names |= size_names(tuple(eqn.params.values()))
+            if eqn.params:
+                names |= size_names(tuple(eqn.params.values()))
         return frozenset(names)
+
+    @cached_property
+    def primitives(self) -> frozenset[Primitive]:
+        """The primitives of its equations, those of bodies not included: a pass that looks for some
+        of them asks here first, as walking a long program for each pass takes longer than most."""
+        return frozenset({eqn.primitive for eqn in self.eqns})
+
+    @cached_property
+    def calls(self) -> tuple[Equation, ...]:
+        """Its equations that have bodies."""
+        if not any(p.higher_order for p in self.primitives):
+            return ()
+        return tuple([eqn for eqn in self.eqns if any(True for _ in subjaxprs(eqn))])
+
+    @cached_property
+    def dtypes(self) -> frozenset[np.dtype[Any]]:
+        """The dtypes of its values, those of bodies not included."""
+        made = {v.aval.dtype for eqn in self.eqns for v in eqn.outvars}
+        literals = {v.aval.dtype for eqn in self.eqns for v in eqn.invars if type(v) is Literal}
+        return frozenset(made | literals | {
+            v.aval.dtype for v in (*self.constvars, *self.invars, *self.outvars)})
 
     @cached_property
     def axis_names(self) -> frozenset[Any]:

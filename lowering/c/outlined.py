@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from functrans.lowering.c.units import called_names
+from functrans.lowering.c.units import called_names, with_prefix
 
 __all__ = ["outlined"]
 
@@ -56,14 +56,9 @@ def outlined(kernels: Mapping[str, str], functions: Mapping[str, str],
             and everywhere[name] * lengths[name] >= MOST_INLINED}
     often = long | {name for name in heads if lengths[name] >= LEAST_LENGTH
                     and calls[name] >= LEAST_CALLS}
-    texts = {name: _calling(text, long if name in same else often)
-             for name, text in kernels.items()}
+    texts = {name: with_prefix(text, chosen, "call_") if (chosen := long if name in same else often)
+             else text for name, text in kernels.items()}
     return texts, "".join([_called(head) for name, head in heads.items() if name in often])
-
-
-def _calling(text: str, names: Collection[str]) -> str:
-    """The text of a kernel with calls of some functions."""
-    return re.sub(rf"\b({'|'.join(names)})\(", r"call_\1(", text) if names else text
 
 
 def _called(head: re.Match[str]) -> str:

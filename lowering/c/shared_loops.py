@@ -19,13 +19,13 @@ LEAST_TEXT = 1 << 16
 SHORTEST = 128
 """Elements of a row for which a call costs little: of 128 sines 5 %."""
 
-_LOOP = re.compile(r"^( +)for \(i64 i = ([^;]*; i < [^;]*); i \+= \d+\) \{\n.*?^\1\}\n",
-                   re.M | re.S)
+_LOOP = re.compile(r"^( +)for \(i64 i = ([^;]*; i < [^;]*); i \+= \d+\) \{\n", re.M)
 _TYPED = re.compile(r"(?:const (\w+) |(\w+ \*))(v\d+|[pq]\d+|row\d+) = ")
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b(\()?")
+_WORD = re.compile(r"\b([A-Za-z_]\w*)\b")
 _NAMED = re.compile(r"[vpq]\d+|row\d+")
 # besides functions and the variables of a loop: its counters, and the names of types
 _KNOWN = re.compile(r"for|if|const|void|char|float|double|i|n|[iu]\d+|[fiu]\d+x\d+u?|maskx\d+")
+_NUMBER = re.compile(r"\b\d+\b")
 
 
 class _Loop(Record):
@@ -34,6 +34,14 @@ class _Loop(Record):
     text: str
     arguments: tuple[str, ...]
     parameters: tuple[str, ...]
+
+
+class _Place(Record):
+    """Where a loop is in a text, and how far it is indented."""
+
+    start: int
+    end: int
+    indent: str
 
 
 def share_loops(kernels: Mapping[str, str], apart: Iterable[str] = ()) -> tuple[
@@ -51,14 +59,14 @@ def share_loops(kernels: Mapping[str, str], apart: Iterable[str] = ()) -> tuple[
     texts = {}
     for name, text in kernels.items():
         parts, end = [], 0
-        for match, loop in found[name]:
+        for place, loop in found[name]:
             if times[loop.text] > 1:
                 function = functions.get(loop.text)
                 if function is None:
                     function = functions[loop.text] = f"loop{len(functions)}"
-                parts += [text[end:match.start()], match[1], function,
+                parts += [text[end:place.start], place.indent, function,
                           f"({', '.join(loop.arguments)});\n"]
-                end = match.end()
+                end = place.end
         texts[name] = "".join([*parts, text[end:]])
     heads = {loop.text: ", ".join(loop.parameters) for loops in found.values() for _, loop in loops}
     return texts, "".join(
@@ -66,35 +74,42 @@ def share_loops(kernels: Mapping[str, str], apart: Iterable[str] = ()) -> tuple[
         for text, name in functions.items())
 
 
-def _loops(kernel: str) -> Iterator[tuple[re.Match[str], _Loop]]:
+def _loops(kernel: str) -> Iterator[tuple[_Place, _Loop]]:
     """The loops over a long row that assign no variable from outside."""
     types = {name: kind or pointer for kind, pointer, name in _TYPED.findall(kernel)}
     for match in _LOOP.finditer(kernel):
-        if max(map(int, re.findall(r"\b\d+\b", match[2])), default=0) >= SHORTEST:
-            loop = _renamed(match[0], types)
+        if max(map(int, _NUMBER.findall(match[2])), default=0) >= SHORTEST:
+            last = f"\n{match[1]}}}\n"
+            end = kernel.find(last, match.end() - 1)
+            loop = _renamed(kernel[match.start():end + len(last)], types) if end >= 0 else None
             if loop is not None:
-                yield match, loop
+                yield _Place(match.start(), end + len(last), match[1]), loop
 
 
 def _renamed(text: str, types: Mapping[str, str]) -> _Loop | None:
     inner = {name for _, _, name in _TYPED.findall(text)}
     names: dict[str, str] = {}
+    others: set[str] = set()
     arguments, parameters = [], []
-    for match in _WORD.finditer(text):
-        word = match[0]
-        if match[1] or word in names:
+    parts = _WORD.split(text)  # words are those of odd numbers
+    for k in range(1, len(parts), 2):
+        word = parts[k]
+        name = names.get(word)
+        if name is not None:
+            parts[k] = name
+            continue
+        if word in others or parts[k + 1].startswith("("):
             continue
         if not _NAMED.fullmatch(word):
             if not _KNOWN.fullmatch(word):
                 return None
+            others.add(word)
             continue
-        names[word] = f"x{len(names)}"
+        parts[k] = name = names[word] = f"x{len(names)}"
         if word not in inner:
             kind = types.get(word)
             if kind is None:
                 return None
             arguments.append(word)
-            parameters.append(f"{kind}{names[word]}" if kind.endswith("*")
-                              else f"{kind} {names[word]}")
-    renamed = _WORD.sub(lambda m: names.get(m[0], m[0]), text)
-    return _Loop(renamed, tuple(arguments), tuple(parameters))
+            parameters.append(f"{kind}{name}" if kind.endswith("*") else f"{kind} {name}")
+    return _Loop("".join(parts), tuple(arguments), tuple(parameters))

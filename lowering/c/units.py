@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Sequence
+from itertools import compress, pairwise
+from operator import not_
 
 from functrans.core.record import Record
 
-__all__ = ["Parts", "called_names", "in_small_units", "in_units"]
+__all__ = ["Parts", "called_names", "in_small_units", "in_units", "with_prefix"]
 
 UNIT = 12_000
 """Characters of functions in a unit: gcc takes 50 ms for them, and 10 for each unit.
@@ -23,7 +24,7 @@ REST = 0.35
 
 _FUNCTION = re.compile(r"^static ((?:__attribute__\(\(noinline\)\) )?\w[^;{}=]*\)) \{", re.M)
 _CALLED = re.compile(r"^static __attribute__\(\(noinline\)\) \w+ call_", re.M)
-_OTHERS = re.compile(r"^ .*\bk\d+\(", re.M)
+_KERNEL = re.compile(r"k\d+\(")
 _CLOCK = re.compile(r"^i64 ft_ticks\[", re.M)
 _NAME = re.compile(r"^static [^\n;{}=]*?\b(\w+)(?:\(|\[)", re.M)
 _LAST = re.compile(r"[A-Za-z_]\w*$")
@@ -55,8 +56,9 @@ def in_units(parts: Parts, divided: bool = False) -> list[str]:
     There are as many as the cores can take at once. What runs the steps is in the first unit.
     There are none of a program that is one unit. Long kernels may be `divided` later.
     """
-    alone = [*_functions(parts.first), *(text for text in parts.kernels if _is_alone(text))]
-    others = [text for text in parts.kernels if not _is_alone(text)]
+    are_alone = list(map(_is_alone, parts.kernels))
+    alone = [*_functions(parts.first), *compress(parts.kernels, are_alone)]
+    others = list(compress(parts.kernels, map(not_, are_alone)))
     stays = len(parts.rest) * REST + sum(map(len, others))
     # no unit is done before the longest
     least = max([UNIT, stays, *(() if divided else map(_work, alone))])
@@ -108,6 +110,21 @@ def called_names(text: str) -> list[str]:
     return names
 
 
+def with_prefix(text: str, names: Collection[str], prefix: str) -> str:
+    """A text of C with a prefix to some of the names before parentheses."""
+    parts = text.split("(")
+    for k, part in enumerate(parts[:-1]):
+        name = part.rpartition(" ")[2]
+        if not name.isidentifier():
+            found = _LAST.search(name)
+            if found is None:
+                continue
+            name = found[0]
+        if name in names:
+            parts[k] = f"{part[:len(part) - len(name)]}{prefix}{name}"
+    return "(".join(parts)
+
+
 def _grouped(texts: Sequence[str], work: Callable[[str], float], count: int,
              first: float) -> list[list[str]]:
     """Groups of about the same work, of which the first has some already."""
@@ -134,7 +151,8 @@ def _written(head: str, alone: Sequence[str], groups: Sequence[Sequence[str]],
 
 def _work(text: str) -> int:
     """What a function takes, in characters; one that is called has its text in another one."""
-    return max(len(text), CALLED) if _CALLED.search(text) else len(text)
+    is_called = "(noinline)" in text and _CALLED.search(text)
+    return max(len(text), CALLED) if is_called else len(text)
 
 
 def _functions(first: str) -> list[str]:
@@ -145,8 +163,18 @@ def _functions(first: str) -> list[str]:
 
 def _is_alone(text: str) -> bool:
     """Whether a text is functions that call no kernel and keep no state."""
-    return len(_FUNCTION.findall(text)) == len(re.findall(r"^[^\s}]", text, re.M)) \
-        and _OTHERS.search(text) is None
+    return not _calls_kernels(text) \
+        and len(_FUNCTION.findall(text)) == len(re.findall(r"^[^\s}]", text, re.M))
+
+
+def _calls_kernels(text: str) -> bool:
+    """Whether a line within a function has the name of a kernel and a parenthesis."""
+    for match in _KERNEL.finditer(text):
+        begin = match.start()
+        line = text.rfind("\n", 0, begin) + 1
+        if text[line] == " " and not (text[begin - 1].isalnum() or text[begin - 1] == "_"):
+            return True
+    return False
 
 
 def _is_whole(text: str) -> bool:

@@ -34,6 +34,8 @@ __all__ = ["Expr", "ExprBuilder", "IterationSpaceMismatch", "Places", "Range",
 
 
 NONE: frozenset[LoopVar] = frozenset()
+INDEXED: Final = frozenset({"load", "index"})
+"""Operations with an index, of which parts may be computed."""
 
 
 class Expr:
@@ -108,7 +110,11 @@ class ExprBuilder:
         self._intervals = _intervals(facts) if facts else {}
         self._known: dict[Any, Expr] = {}
         self._most: float = math.inf
-        self._read: dict[Any, Expr] = {}
+        self._reads: dict[tuple[Tensor, tuple[Index, ...]], Expr] = {}
+        self._read_at: dict[tuple[Index, ...], dict[Tensor, Expr]] = {}
+        # by the id of an index, which definitions hand on as it is: hashing one takes as long as
+        # all else of a read
+        self._by_id: dict[int, tuple[tuple[Index, ...], dict[Tensor, Expr], dict[Any, Index]]] = {}
         self._places, self._indices = ({}, {}) if places is None else places
         # tests that the bounds of the loop variables do not decide: where loops may be split
         self.undecided: list[Range] = []
@@ -139,11 +145,12 @@ class ExprBuilder:
 
     def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
         """An elementwise operation; its result has the dtype of the first operand unless said."""
-        found = self._known.get((name, args, dtype or args[0].dtype, aux))
+        dtype = dtype or args[0].dtype
+        found = self._known.get((name, args, dtype, aux))
         if found is not None:
             return found
         if args[0].op == "const" or args[-1].op == "const":
-            simple = simplified(self, name, args, dtype or args[0].dtype)
+            simple = simplified(self, name, args, dtype)
             if simple is not None:
                 return simple
         if name in ("mul", "fma") and args[0] is args[1] and args[0].op == "sub":
@@ -151,11 +158,11 @@ class ExprBuilder:
             found = self._known.get((name, (turned, turned, *args[2:]), args[0].dtype, None))
             if found is not None:  # (y - x) * (y - x) is (x - y) * (x - y)
                 return found
-        if len(args) == 1:
-            variables = args[0].variables
-        else:
-            variables = frozenset().union(*[a.variables for a in args])
-        return self._make(name, args, dtype or args[0].dtype, aux, variables)
+        variables = args[0].variables
+        for a in args:
+            if not a.variables <= variables:
+                variables |= a.variables
+        return self._make(name, args, dtype, aux, variables)
 
     def const(self, value: Any, dtype: str) -> Expr:
         # bytes tell -0.0 from 0.0, and NaN equals itself
@@ -213,10 +220,14 @@ class ExprBuilder:
 
     def flatten(self, index: tuple[Index, ...], shape: tuple[Size, ...]) -> Index:
         """As the function; definitions ask for the same again."""
-        key = (index, shape)
-        found = self._places.get(key)
+        _, _, known = self._by_id.get(id(index)) or self._noted(index)
+        found = known.get(shape)
         if found is None:
-            found = self._places[key] = flatten(index, shape)
+            key = (index, shape)
+            found = self._places.get(key)
+            if found is None:
+                found = self._places[key] = flatten(index, shape)
+            known[shape] = found
         return found
 
     def unflatten(self, place: Index, shape: tuple[Size, ...]) -> tuple[Index, ...]:
@@ -229,27 +240,38 @@ class ExprBuilder:
 
     def read(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
         """An element of a tensor: loaded, taken from the kernel, or defined right here."""
-        key = (tensor, index)
-        found = self._read.get(key)
-        if found is not None:
-            return found
+        _, known, _ = self._by_id.get(id(index)) or self._noted(index)
+        found = known.get(tensor)
+        if found is None:
+            found = known[tensor] = self._reads[tensor, index] = self._element(tensor, index)
+        return found
+
+    def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
+        """An element that is read for the first time."""
         if tensor in self._local:
             place = self._local[tensor]
             if place is None or self.flatten(index, tensor.shape) != place:
                 raise IterationSpaceMismatch(tensor)
-            found = self._make("local", (), tensor.compute, tensor, _variables(place))
-        elif self._is_stored(tensor):
+            return self._make("local", (), tensor.compute, tensor, _variables(place))
+        if self._is_stored(tensor):
             at = self.flatten(index, tensor.shape)
-            found = self.of_known(tensor, at) or \
+            return self.of_known(tensor, at) or \
                 self._make("load", (), tensor.compute, (tensor, at), _variables(at))
-        else:
-            found = tensor.define(self, index)
-        self._read[key] = found
+        return tensor.define(self, index)
+
+    def _noted(self, index: tuple[Index, ...]
+               ) -> tuple[tuple[Index, ...], dict[Tensor, Expr], dict[Any, Index]]:
+        """The elements that were read at an index, and its places by shape; it lives as long."""
+        found = self._by_id[id(index)] = index, self._read_at.setdefault(index, {}), {}
         return found
+
+    def is_stored(self, tensor: Tensor) -> bool:
+        """Whether a tensor is read from memory here, unless the kernel computes it."""
+        return self._is_stored(tensor)
 
     def reads(self) -> Mapping[tuple[Tensor, tuple[Index, ...]], Expr]:
         """The elements that were read so far, by tensor and index."""
-        return self._read
+        return self._reads
 
     def of_known(self, tensor: Tensor, place: Index) -> Expr | None:
         """An element of a constant, at a place that is known, too."""
@@ -336,7 +358,8 @@ def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
                 order.append(stack.pop())  # type: ignore[arg-type]
             elif e not in seen:
                 seen.add(e)
-                if inside := e.inside:
+                inside = e.inside if e.op in INDEXED else e.args
+                if inside:
                     stack += (e, None, *inside)
                 else:
                     order.append(e)

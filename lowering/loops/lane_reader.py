@@ -163,28 +163,21 @@ class LaneReader(FlatNumbers):
         """Whether a tensor is in memory that the kernel only reads."""
         return tensor in self._operands
 
-    def read(self, tensor: Tensor, index: Place) -> Expr:
-        key = (tensor, index)
-        found = self._read.get(key)
-        if found is None:
-            found = self._read[key] = self._found(tensor, index)
-        return found
-
-    def _found(self, tensor: Tensor, index: Place) -> Expr:
+    def _element(self, tensor: Tensor, index: Place) -> Expr:
         value = self.values.get(tensor)
         if value is not None:
             return value.element(self, index)
         if self._is_stored(tensor):
-            return super().read(tensor, index)
+            return super()._element(tensor, index)
         if isinstance(tensor, Reduce):
             return self._reduced(tensor, index)
         if isinstance(tensor, ScatterTensor):
             return self._updated(tensor, index)
-        return super().read(tensor, index)
+        return super()._element(tensor, index)
 
     def load(self, tensor: Tensor, index: Place, loop: LoopVar | None) -> Expr:
         """An element of memory that changes with a loop."""
-        e = super().read(tensor, index)
+        e = super()._element(tensor, index)
         if loop is None:
             return e
         return Expr("load", (), e.dtype, e.aux, e.variables | {loop})

@@ -225,13 +225,6 @@ class LaneBuilder(FlatNumbers, KnownRanges):
                 return super().op("convert", small, dtype="i64")
         return super().op(name, *args, dtype=dtype, aux=aux)
 
-    def read(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
-        key = (tensor, index)
-        found = self._read.get(key)
-        if found is None:
-            found = self._read[key] = self._element(tensor, index)
-        return found
-
     def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
         value = self.values.get(tensor)
         if value is not None:

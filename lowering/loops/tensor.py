@@ -111,10 +111,11 @@ class Map(Tensor):
 
     `weight`: what one element costs, in additions; movement is free. `repeats`: one element of an
     operand is read for several elements. `terms`: an element reads so many of each operand.
-    `converts`: it is its operand in another dtype, and nothing else.
+    `converts`: it is its operand in another dtype, and nothing else. `pointwise`: an element is of
+    those of the operands at the same index; they have its shape, or are scalars.
     """
 
-    __slots__ = ("converts", "repeats", "terms", "weight")
+    __slots__ = ("converts", "pointwise", "repeats", "terms", "weight")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor], define: Define, *,
                  weight: int = 1, repeats: bool = False, terms: int = 1,
@@ -124,6 +125,7 @@ class Map(Tensor):
         self.repeats = repeats
         self.terms = terms
         self.converts = False
+        self.pointwise = False
 
 
 class Later(Map):

@@ -60,11 +60,18 @@ MOST_TO_A_COLUMN: Final = 64
 """Elements of a column of compressed rows, in the mean, up to which each is added atomically."""
 MOST_COVERING: Final = 32
 """Windows over an element up to which it asks each of them; beyond, each window adds to its own."""
+COMPOSED: Final = frozenset((
+    dot_general_p, convert_element_type_p, window_put_p, coo_dot_p, csr_dot_p, csr_sample_p,
+    sum_places_p))
+"""Besides those of matrices: primitives that are programs of others, for some operands."""
 
 
 def composed(jaxpr: Jaxpr) -> Jaxpr:
     """The program, and the bodies in it, with programs in place of such primitives."""
-    return with_functions(with_bodies(jaxpr, composed), _function_of)
+    jaxpr = with_bodies(jaxpr, composed)
+    if not any(p in COMPOSED or isinstance(p, MatrixPrimitive) for p in jaxpr.primitives):
+        return jaxpr
+    return with_functions(jaxpr, _function_of)
 
 
 def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:

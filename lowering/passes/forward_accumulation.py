@@ -90,7 +90,7 @@ def accumulate_forward(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
     """The program whose gradients to few numbers run forward; each change is appended to `log`."""
     jaxpr = with_bodies(jaxpr, lambda body: accumulate_forward(body, log))
     flat = _with_loops_of_calls(jaxpr)
-    if not any(True for _ in _pairs(flat)):
+    if scan_p not in flat.primitives or not any(True for _ in _pairs(flat)):
         return jaxpr
     flat = prune_jaxpr(flat)
     for loop, back in _pairs(flat):
@@ -105,6 +105,8 @@ def accumulate_forward(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
 
 def _with_loops_of_calls(jaxpr: Jaxpr) -> Jaxpr:
     """The program with the equations of programs that it calls and that have loops."""
+    if not jaxpr.calls:
+        return jaxpr
     env: dict[Atom, Atom] = {}
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:

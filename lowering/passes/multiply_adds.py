@@ -26,6 +26,8 @@ SUMS = (add_p, add_any_p, sub_p)
 
 def contract_products(jaxpr: Jaxpr, in_loop: bool = False) -> Jaxpr:
     """The program whose loops round a product and the sum that reads it once; itself if none."""
+    if not in_loop and not jaxpr.calls:
+        return jaxpr
     eqns = [_with_bodies(eqn, in_loop) for eqn in jaxpr.eqns]
     if in_loop:
         eqns = _contracted(jaxpr, eqns)

@@ -60,9 +60,8 @@ def in_bytes(jaxpr: Jaxpr, names: Collection[str] = NARROW) -> Jaxpr:
 
 
 def _has_narrow(jaxpr: Jaxpr, names: Collection[str]) -> bool:
-    return any(v.aval.dtype.name in names for v in jaxpr.invars) or any(
-        v.aval.dtype.name in names for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)) \
-        or any(_has_narrow(body, names) for eqn in jaxpr.eqns for body in _bodies(eqn))
+    return any(dtype.name in names for dtype in jaxpr.dtypes) \
+        or any(_has_narrow(body, names) for eqn in jaxpr.calls for body in _bodies(eqn))
 
 
 def _bodies(eqn: Equation) -> list[Jaxpr]:

@@ -59,6 +59,8 @@ narrow_product_p = NarrowProduct()
 def with_narrow_products(jaxpr: Jaxpr) -> Jaxpr:
     """The program, and the bodies in it, with such products as one operation."""
     jaxpr = with_bodies(jaxpr, with_narrow_products)
+    if convert_element_type_p not in jaxpr.primitives:
+        return jaxpr
     converted: dict[Atom, Atom] = {
         eqn.outvars[0]: eqn.invars[0] for eqn in jaxpr.eqns
         if eqn.primitive is convert_element_type_p and eqn.invars[0].aval.dtype.name in FORMATS}

@@ -69,6 +69,8 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
         after = before
     if after is not before:
         after = simplify_with(ALL_RULES, after, log)
+    if not after.calls:  # the laws of components are of loops, and all others have been tried
+        return after
     # last: products of short vectors have been contracted
     after = simplify_with(IN_COMPONENTS, after, log)
     for _ in range(MAX_SWEEPS):

@@ -49,7 +49,7 @@ is launched step by step: a controller took 4.1 ms, and 3.6 with its records."""
 def record_less(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
     """The program whose loops record the least; each change is appended to `log`."""
     jaxpr = with_bodies(jaxpr, lambda body: record_less(body, log))
-    for eqn in jaxpr.eqns:
+    for eqn in jaxpr.calls:
         if eqn.primitive is scan_p and eqn.params["num_carry"] and _is_sized(eqn):
             for reader in _readers(jaxpr, eqn):
                 changed = _changed(jaxpr, eqn, reader)

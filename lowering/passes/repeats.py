@@ -67,15 +67,19 @@ class _Repetition(Record):
 
 def call_repeats(jaxpr: Jaxpr) -> Repeats:
     """The program with functions for what it repeats; loops and what acts are in none."""
-    if len(jaxpr.eqns) < LEAST_EQUATIONS or jaxpr.size_names or jaxpr.constvars:
+    if len(jaxpr.eqns) < LEAST_EQUATIONS or jaxpr.primitives.isdisjoint(PRODUCTS) \
+            or jaxpr.size_names or jaxpr.constvars:
         return Repeats(jaxpr)
     constants = [eqn for eqn in jaxpr.eqns if eqn.primitive is constant_p]
     eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not constant_p]
-    again = Recomputed(eqns, jaxpr.outvars)
-    for run in _Finder(eqns, jaxpr.outvars).runs():
-        again.add(run.start, run.period, run.times)
-    eqns = again.result()
     finder = _Finder(eqns, jaxpr.outvars)
+    again = Recomputed(eqns, jaxpr.outvars)
+    for run in finder.runs():
+        again.add(run.start, run.period, run.times)
+    changed = again.result()
+    if len(changed) != len(eqns) or any(a is not b for a, b in zip(changed, eqns, strict=True)):
+        eqns = changed
+        finder = _Finder(eqns, jaxpr.outvars)
     made: list[Equation] = list(constants)
     functions: dict[Jaxpr, int] = {}
     at = 0
@@ -237,8 +241,10 @@ def _kind(eqn: Equation) -> Hashable:
     primitive: Primitive = eqn.primitive
     if primitive.has_effect or primitive.higher_order:
         return None
-    params: list[Any] = sorted(eqn.params.items())
     operands = [literal_key(a) if isinstance(a, Literal) else a.aval for a in eqn.invars]
+    if not eqn.params:
+        return primitive, tuple(operands), tuple([v.aval for v in eqn.outvars])
+    params: list[Any] = sorted(eqn.params.items())
     key = (primitive, tuple(params), tuple(operands), tuple([v.aval for v in eqn.outvars]),
            str(params) if any(isinstance(x, float) for _, x in params) else "")
     try:

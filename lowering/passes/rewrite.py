@@ -526,6 +526,8 @@ def inlined_jaxpr(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation])
 
 def with_bodies(jaxpr: Jaxpr, change: Callable[[Jaxpr], Jaxpr]) -> Jaxpr:
     """The program with the bodies of its loops and branches changed."""
+    if not jaxpr.calls:
+        return jaxpr
     eqns = []
     for eqn in jaxpr.eqns:
         params: dict[str, Any] = {}

@@ -121,7 +121,7 @@ def share_systems(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
     """The program with systems of one matrix solved together; itself where there are none."""
     log = [] if log is None else log
     jaxpr = with_bodies(jaxpr, lambda body: share_systems(body, log))
-    if not any(eqn.primitive in SOLVES for eqn in jaxpr.eqns):
+    if jaxpr.primitives.isdisjoint(SOLVES):
         return jaxpr
     jaxpr = _with_shared_factors(jaxpr, log)
     while (joined := _with_joined_sides(jaxpr, log)) is not None:

@@ -13,7 +13,14 @@ from functrans.core.record import Record
 from functrans.core.table import Table
 from functrans.lowering.loops.expr import Expr, ExprBuilder, operation
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Later, Map, Tensor, compute_dtype, dtype_name
+from functrans.lowering.loops.tensor import (
+    Define,
+    Later,
+    Map,
+    Tensor,
+    compute_dtype,
+    dtype_name,
+)
 from functrans.lowering.rules import special
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -207,8 +214,7 @@ def pointwise(eqn: Equation, xs: list[Tensor], weight: int,
     aval = eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype)
     assert dtype is not None
-    return [Map(aval.shape, dtype, xs, lambda s, i: define(s, *s.elements(xs, i)), weight=weight,
-                source=eqn.source)]
+    return [_at_each_index(eqn, xs, dtype, weight, lambda s, i: define(s, *s.elements(xs, i)))]
 
 
 def _operation(eqn: Equation, xs: list[Tensor], weight: int, op: str,
@@ -217,8 +223,15 @@ def _operation(eqn: Equation, xs: list[Tensor], weight: int, op: str,
     aval = eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype)
     assert dtype is not None
-    return [Map(aval.shape, dtype, xs, operation(op, xs, "bool" if is_test else None),
-                weight=weight, source=eqn.source)]
+    return [_at_each_index(eqn, xs, dtype, weight,
+                           operation(op, xs, "bool" if is_test else None))]
+
+
+def _at_each_index(eqn: Equation, xs: list[Tensor], dtype: str, weight: int,
+                   define: Define) -> Map:
+    out = Map(eqn.outvars[0].aval.shape, dtype, xs, define, weight=weight, source=eqn.source)
+    out.pointwise = True
+    return out
 
 
 def rule_of(primitive: Primitive) -> Rule:

@@ -199,6 +199,7 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
     if inputs is None:
         inputs = [memory(v.aval, None) for v in jaxpr.invars]
     graph = Graph(list(inputs), jaxpr=jaxpr)
+    known = {dtype: _is_known(ShapedArray((), dtype), memory) for dtype in jaxpr.dtypes}
     env: dict[Var, Tensor] = dict(zip(jaxpr.invars, graph.inputs, strict=True))
 
     def read(atom: Atom) -> Tensor:
@@ -213,7 +214,8 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
-            outs = _lowered(graph, eqn, operands, rules, hosted, memory, of_any_dtype) \
+            is_known = all([known[a.aval.dtype] for a in (*eqn.invars, *eqn.outvars)])
+            outs = _lowered(graph, eqn, operands, is_known, rules, hosted, memory, of_any_dtype) \
                 if eqn not in on_host else \
                 _add_call(graph, eqn, operands, _host_call(eqn, operands, memory, on_host[eqn]))
         env.update(zip(eqn.outvars, outs, strict=True))
@@ -221,11 +223,10 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
     return graph
 
 
-def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
+def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor], known: bool,
              rules: Mapping[Primitive, CallRule], hosted: frozenset[Primitive],
              memory: Memory, of_any_dtype: Container[Primitive]) -> Sequence[Tensor]:
     primitive = eqn.primitive
-    known = all(_is_known(a.aval, memory) for a in (*eqn.invars, *eqn.outvars))
     of_kernels = RULES.get(primitive)
     if of_kernels is None and primitive in ELEMENTWISE:  # registered since
         of_kernels = elementwise.rule_of(primitive)
@@ -330,7 +331,9 @@ def _literal(graph: Graph, atom: Literal, memory: Memory, is_stored: bool) -> Te
     compute = compute_dtype(dtype)
     if compute != dtype:
         value = value.astype(np.float32)
-    return Map((), dtype, (), lambda s, i: s.const(value, compute), weight=0)
+    literal = Map((), dtype, (), lambda s, i: s.const(value, compute), weight=0)
+    literal.pointwise = True
+    return literal
 
 
 # --- Conditions on any element of an array: any-flags, where a program has several conditions

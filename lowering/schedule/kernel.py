@@ -33,7 +33,7 @@ from functrans.lowering.loops.expr import (
 from functrans.lowering.loops.index import ZERO, Computed, Index, LoopVar, strides_of
 from functrans.lowering.loops.runs import visible_run
 from functrans.lowering.loops.steps import step_along
-from functrans.lowering.loops.tensor import AnyFlag, Call, Reduce, ScatterTensor, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Call, Map, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
 
@@ -144,6 +144,16 @@ class Kernel(Record, frozen=False):
             self._shared = ExprBuilder(is_stored, self._local, places=self._worked_out)
         return self._shared
 
+    def as_scheduled(self, is_stored: Callable[[Tensor], bool]) -> ExprBuilder | None:
+        """The shared builder where all that was read in it is in memory, in the kernel or inlined
+        as it is now, and no test splits a loop; None else."""
+        s, local = self._shared, self._local
+        if s is None or s.undecided:
+            return None
+        same = all(e.op == "local" if t in local else s.is_stored(t) == is_stored(t)
+                   for (t, _), e in s.reads().items())
+        return s if same else None
+
     def role(self, tensor: Tensor) -> str:
         return self._by_tensor[tensor].role
 
@@ -225,11 +235,11 @@ def stages_of(kernel: Kernel, elements: Mapping[Tensor, Expr]) -> dict[Tensor, i
     splits = isinstance(kernel.domain.row, int) and kernel.domain.row >= SPLIT_ROW
     for m in kernel.members:
         element = elements[m.tensor]
-        stage, delay, waits = _stage_of(kernel, element, stages, delays, m.role != "row")
+        stage, delay, waits = _stage_of(kernel, element, stages, delays)
         if splits and waits and delay > LONG_CHAIN and m.role != "row":
             delays |= dict.fromkeys(waits, 0)
             moved = dict.fromkeys(waits, stage + 1)
-            stage, delay, _ = _stage_of(kernel, element, {**stages, **moved}, delays, True)
+            stage, delay, _ = _stage_of(kernel, element, {**stages, **moved}, delays)
         stages[m.tensor], delays[m.tensor] = stage, delay
     return stages
 
@@ -240,28 +250,28 @@ HEAVY, LONG_CHAIN = 12, 20
 
 
 def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
-              delays: Mapping[Tensor, int], varies: bool) -> tuple[int, int, list[Tensor]]:
+              delays: Mapping[Tensor, int]) -> tuple[int, int, list[Tensor]]:
     """The stage of an expression, how long its chain is there, and which members that waits for."""
-    level: dict[Expr, int] = {}
     order = reachable_expressions([element])
-    for e in order:
-        if e.op == "local":
-            level[e] = stages[e.aux] + (kernel.role(e.aux) == "reduce_row")
-        else:
-            parts = computed_in(e) if e.op in ("load", "index") else e.args
-            level[e] = max((level[a] for a in parts), default=0)
-    stage = level[element]
+    members = [e.aux for e in order if e.op == "local"]
+    stage = max([stages[t] + (kernel.role(t) == "reduce_row") for t in members], default=0)
     delay: dict[Expr, int] = {}
     waits = []
+    i, weight = kernel.i, ELEMENTWISE.weight
     for e in order:
+        longest = 0
         if e.op == "local":
-            here = stages[e.aux] == stage and kernel.role(e.aux) == "full"
-            delay[e] = delays[e.aux] if here else 0
-            if here and delay[e] >= HEAVY:
-                waits.append(e.aux)
-        else:
-            own = ELEMENTWISE.weight(e.op) if e.args and e.depends_on(kernel.i) else 0
-            delay[e] = own + max((delay[a] for a in e.args), default=0)
+            if stages[e.aux] == stage and kernel.role(e.aux) == "full":
+                longest = delays[e.aux]
+                if longest >= HEAVY:
+                    waits.append(e.aux)
+        elif e.args:
+            for a in e.args:
+                if delay[a] > longest:
+                    longest = delay[a]
+            if i in e.variables:
+                longest += weight(e.op)
+        delay[e] = longest
     return stage, delay[element], waits
 
 
@@ -302,6 +312,10 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
 
     With `in_any_order`, of many short reductions each is a row.
     """
+    known = _pointwise_reads(root, is_stored)
+    if known is not None:  # whatever is read is read as one run
+        domain = split_long_row(Domain(1, _product(root.shape)))
+        return PreferredLoopNest(domain, "full", known)
     s = ExprBuilder(is_stored)
     kept = [LoopVar(f"k{d}", n) for d, n in enumerate(_shape(root))]
     folded = [LoopVar(f"r{d}", n) for d, n in enumerate(root.sizes)] \
@@ -349,6 +363,35 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
         if role != "scatter":
             domain = split_long_row(domain)
     return PreferredLoopNest(domain, role, reads, order)
+
+
+def _pointwise_reads(root: Tensor, is_stored: Callable[[Tensor], bool]
+                     ) -> frozenset[Tensor] | None:
+    """What a root reads from memory that is elementwise with all that is inlined in it; None if it
+    is not. Nearly all of a long chain of operations is, and needs no expressions to tell."""
+    shape = root.shape
+    if not isinstance(root, Map) or not root.pointwise \
+            or not all(type(n) is int for n in shape):
+        return None
+    reads: set[Tensor] = set()
+    seen: set[Tensor] = set()
+    stack = list(root.operands)
+    while stack:
+        t = stack.pop()
+        if t in seen:
+            continue
+        seen.add(t)
+        if t.shape and t.shape != shape:
+            return None
+        if is_stored(t):
+            if t.known is not None:  # a kernel may have its elements in its text
+                return None
+            reads.add(t)
+        elif isinstance(t, Map) and t.pointwise:
+            stack += t.operands
+        else:
+            return None
+    return frozenset(reads)
 
 
 SHORT_ROW, WIDE_ROW, FEW_ELEMENTS = 16, 1024, 1024

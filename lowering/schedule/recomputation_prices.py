@@ -90,9 +90,12 @@ def _any_time(eqn: Equation) -> float:
                               and eqn.params.get("last_first")):
         return 0.0
     # what is not stored of halves is not rounded: other numbers
-    if any(dtypes.is_half(a.aval.dtype) or dtypes.kind(a.aval.dtype) == "c"
-           for a in (*eqn.invars, *eqn.outvars)):
-        return math.inf
+    known = None
+    for a in (*eqn.invars, *eqn.outvars):
+        dtype = a.aval.dtype
+        if dtype is not known and (dtypes.is_half(dtype) or dtypes.kind(dtype) == "c"):
+            return math.inf
+        known = dtype
     if primitive in PRODUCTS:
         cost = primitive.cost(*[a.aval for a in eqn.invars], **eqn.params)
         return float(cost.flops) * MULTIPLICATION
