@@ -214,7 +214,7 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
-            is_known = all([known[a.aval.dtype] for a in (*eqn.invars, *eqn.outvars)])
+            is_known = all(known[a.aval.dtype] for a in (*eqn.invars, *eqn.outvars))
             outs = _lowered(graph, eqn, operands, is_known, rules, hosted, memory, of_any_dtype) \
                 if eqn not in on_host else \
                 _add_call(graph, eqn, operands, _host_call(eqn, operands, memory, on_host[eqn]))
