@@ -388,7 +388,8 @@ class ExprWriter:
         """A number that is the same along the row, in all lanes."""
         memo, where = (self._head, self.owner.head) if e.op == "const" or self._fixed(e) else \
             (self._row, self.row_scope)
-        key = (e, self.lanes)
+        # copies of a loop for other rows have expressions of their own, and the same constants
+        key = (self.scalar(e, where), e.dtype, self.lanes) if e.op == "const" else (e, self.lanes)
         if key not in memo:
             text = self.prelude.broadcast(e.dtype, self.lanes, self.scalar(e, where))
             memo[key] = self.fresh(where, self.prelude.vtype(e.dtype, self.lanes), text)

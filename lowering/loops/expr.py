@@ -304,14 +304,34 @@ class ExprBuilder:
             return then()
         self.undecided.extend(open_tests)
         condition: Expr | None = None
-        for index, low, high in open_tests:
-            value = self.index(index, "i64")
-            inside = self.op("and",
-                             self.op("ge", value, self.index(Index.of(low), "i64"), dtype="bool"),
-                             self.op("lt", value, self.index(Index.of(high), "i64"), dtype="bool"))
+        for test in open_tests:
+            inside = self._test(*test)
             condition = inside if condition is None else self.op("and", condition, inside)
         assert condition is not None
         return self.op("select", condition, a := then(), otherwise(), dtype=a.dtype)
+
+
+    def _test(self, index: Index, low: Size, high: Size) -> Expr:
+        """Whether `low <= index < high`, by the comparisons that bounds do not decide.
+
+        Numbers that 32 bits hold are compared in these: a vector has twice as many of them. The
+        constant of the index is moved to the other side, so that tests of the parts of a
+        concatenation share one vector of places.
+        """
+        first, last = index.bounds()
+        if isinstance(index.const, int):
+            low, high, first, last = (n - index.const for n in (low, high, first, last))
+            index = index - index.const
+        known = all(type(n) is int for n in (low, high, first, last))
+        dtype = "i32" if known and max(map(abs, (low, high, first, last))) < 2**31 else "i64"
+        value = self.index(index, dtype)
+        if known and high - low == 1:
+            return self.op("eq", value, self.index(Index.of(low), dtype), dtype="bool")
+        tests = [self.op(name, value, self.index(Index.of(bound), dtype), dtype="bool")
+                 for name, bound, is_open in (("ge", low, not at_least_zero(first - low)),
+                                              ("lt", high, not at_least_zero(high - 1 - last)))
+                 if is_open]
+        return tests[0] if len(tests) == 1 else self.op("and", *tests)
 
 
 NEVER: Final = (None, 0)
