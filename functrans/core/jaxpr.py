@@ -198,7 +198,7 @@ class Jaxpr(Record, eq=False):
     @cached_property
     def decided_names(self) -> frozenset[str]:
         """The names of the sizes that its operations decide as they run, bodies included."""
-        return frozenset().union(*map(decided_names, self.eqns))
+        return frozenset().union(*map(decided_names, self.calls))
 
     def __str__(self) -> str:
         return jaxpr_text(self)

@@ -20,7 +20,7 @@ SHORTEST = 128
 """Elements of a row for which a call costs little: of 128 sines 5 %."""
 
 _LOOP = re.compile(r"^( +)for \(i64 i = ([^;]*; i < [^;]*); i \+= \d+\) \{\n", re.M)
-_TYPED = re.compile(r"(?:const (\w+) |(\w+ \*))(v\d+|[pq]\d+|row\d+) = ")
+_TYPED = re.compile(r"^ +(?:const (\w+) |(\w+ \*))(v\d+|[pq]\d+|row\d+) = ", re.M)
 _WORD = re.compile(r"\b([A-Za-z_]\w*)\b")
 _NAMED = re.compile(r"[vpq]\d+|row\d+")
 # besides functions and the variables of a loop: its counters, and the names of types

@@ -34,6 +34,8 @@ Blocks = tuple[int, ...]
 def chained_values(jaxpr: Jaxpr, least_blocks: int, most_bytes: int) -> frozenset[Var]:
     """The values that chains of `least_blocks` or more read alone, of `most_bytes` a block at most.
     """
+    if dot_general_p not in jaxpr.primitives:
+        return frozenset()
     last: dict[Var, int] = {}
     for k, eqn in enumerate(jaxpr.eqns):
         last.update((a, k) for a in eqn.invars if isinstance(a, Var))

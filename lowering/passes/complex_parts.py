@@ -114,7 +114,8 @@ def _is_complex(x: Atom) -> bool:
 
 
 def _has_complex(jaxpr: Jaxpr) -> bool:
-    return any(map(_is_complex, jaxpr.invars)) or any(map(_touches_complex, jaxpr.eqns))
+    return any(dtypes.kind(dtype) == "c" for dtype in jaxpr.dtypes) or any(
+        _has_complex(body) for eqn in jaxpr.calls for body in subjaxprs(eqn))
 
 
 def _touches_complex(eqn: Equation) -> bool:

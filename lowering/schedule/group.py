@@ -75,7 +75,10 @@ def reasons_of_roots(items: Sequence[Tensor | Call],
     uses: dict[Tensor, int] = {}
     for item in reversed(items):
         if isinstance(item, Tensor):
-            uses[item] = sum(uses.get(r, 1) if _moves(r) else 1 for r in readers.get(item, ()))
+            n = 0
+            for r in readers.get(item, ()):
+                n += uses.get(r, 1) if _moves(r) else 1
+            uses[item] = n
     weight: dict[Tensor, int] = {}
     loads: dict[Tensor, int] = {}
     chain: dict[Tensor, int] = {}
@@ -88,12 +91,14 @@ def reasons_of_roots(items: Sequence[Tensor | Call],
             continue
         assert isinstance(t, Map)
         inlined = [x for x in t.operands if x not in roots and not isinstance(x, Stored)]
-        for x in inlined:  # a literal, say
-            weight.setdefault(x, 0)
-        weight[t] = t.weight + t.terms * sum(weight[x] for x in inlined)
-        loads[t] = t.terms * (len(t.operands) - len(inlined)
-                              + sum(loads.get(x, 0) for x in inlined))
-        chain[t] = t.weight + t.terms * max((chain.get(x, 0) for x in inlined), default=0)
+        inside, loaded, longest = 0, len(t.operands) - len(inlined), 0
+        for x in inlined:  # what is not known is a literal, say
+            inside += weight.get(x, 0)
+            loaded += loads.get(x, 0)
+            longest = max(longest, chain.get(x, 0))
+        weight[t] = t.weight + t.terms * inside
+        loads[t] = t.terms * loaded
+        chain[t] = t.weight + t.terms * longest
         if t.weight >= HEAVY:  # where a loop over a row may be split
             heavy = [x for x in inlined if x.shape == t.shape and chain.get(x, 0) >= HEAVY
                      and not _moves(x)]

@@ -31,9 +31,8 @@ def has_checks(jaxpr: Jaxpr) -> bool:
     """Whether there is anything to look for in a program that was not told to look."""
     known = _has_checks.get(jaxpr)
     if known is None:
-        known = _has_checks[jaxpr] = any(
-            eqn.primitive is check_p or is_region(eqn) or any(map(has_checks, subjaxprs(eqn)))
-            for eqn in jaxpr.eqns)
+        known = _has_checks[jaxpr] = check_p in jaxpr.primitives or any(
+            is_region(eqn) or any(map(has_checks, subjaxprs(eqn))) for eqn in jaxpr.calls)
     return known
 
 
