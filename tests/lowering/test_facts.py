@@ -1,12 +1,13 @@
 """What tests of a kernel say about others: an outcome that follows is no branch of its own."""
 
 import itertools
+import operator
 
 import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.loops.expr import ExprBuilder
+from functrans.lowering.loops.expr import ExprBuilder, reachable_expressions
 from functrans.lowering.loops.index import Index, LoopVar
 
 ROWS = LoopVar("o", 12)
@@ -44,3 +45,37 @@ def test_borders_of_a_stencil_are_written_once_each():
     explained = ft.explain(ft.jit(lambda x: stencil(stencil(x))), x, target="cpu")
     (kernel,) = explained.kernels[-1:]
     assert explained.source(kernel.name).count("for (i64 i = ") <= 4
+
+
+@pytest.mark.parametrize("scale", [1, 3, 1 << 31])
+@pytest.mark.parametrize("const", [-7, 0, 4])
+def test_tests_of_places_are_comparisons(const, scale):
+    """Each test is true where its bounds hold, with what the bounds of a variable leave open."""
+    i = LoopVar("i", 9)
+    index = Index({i: scale}, const)
+    for low, high in itertools.product(range(-8, 30, 3), repeat=2):
+        low, high = low * max(scale // 3, 1), high * max(scale // 3, 1) + 1
+        if low >= high:
+            continue
+        s = ExprBuilder(lambda t: True)
+        found = s.when([(index, low, high)], lambda s=s: s.const(True, "bool"),
+                       lambda s=s: s.const(False, "bool"))
+        held = [low <= k * scale + const < high for k in range(9)]
+        assert [_value(found, k) for k in range(9)] == held
+        if 0 < sum(held) < 9 and scale < 1 << 31:
+            assert all(a.dtype == "i32" for e in reachable_expressions([found])
+                       if e.op in ("ge", "lt", "eq") for a in e.args)
+
+
+def _value(e, k):
+    """An expression of comparisons where the loop variable is k."""
+    if e.op == "const":
+        return e.aux.item()
+    if e.op == "index":
+        value = e.aux.const + sum(c * k for c in e.aux.terms.values())
+        assert -2**(int(e.dtype[1:]) - 1) <= value < 2**(int(e.dtype[1:]) - 1)
+        return value
+    if e.op == "select":
+        return _value(e.args[1 if _value(e.args[0], k) else 2], k)
+    return {"ge": operator.ge, "lt": operator.lt, "eq": operator.eq,
+            "and": operator.and_}[e.op](*[_value(a, k) for a in e.args])

@@ -7,9 +7,10 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans.lowering.loops.tensor import Stored
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
-from functrans.lowering.schedule import plans
+from functrans.lowering.schedule import group, kernel, plans
 from functrans.lowering.schedule.show import show
 from tests.lowering.test_passes import program_of
 
@@ -150,3 +151,32 @@ def test_the_lines_of_the_user_are_named():
     text = show(plan(lambda x: jnp.sum(jnp.sin(x), 1), X))
     assert "reduce_row: add f32[64] stored  test_fusion.py:" in text
     assert "jnp.sum(jnp.sin(x), 1)" in text
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y: jnp.where(x > y, jnp.sin(x) * 2, y),
+    lambda x, y: two_functions(x) + two_functions(y),
+    lambda x, y: ft.nn.gelu(x * y[0, 0]) - jnp.exp(x).sum(),
+    lambda x, y: jnp.pad(jnp.tanh(x), 1)[1:, 1:] * 3,
+    lambda x, y: jnp.clip(x.astype(jnp.float16) * y, -1, 1)])
+@pytest.mark.parametrize("shape", [(64, 128), (1, 5), (3, 1, 7), (40_000,)])
+def test_elementwise_roots_have_the_loops_that_expressions_tell(f, shape, monkeypatch):
+    x = np.zeros(shape, np.float32)
+    jaxpr, _ = program_of(lambda x, y: f(x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])),
+                          x, x)
+    graph = graph_of(simplify(jaxpr))
+    roots = group.choose_roots(graph.items, graph.outputs)
+
+    def loops():
+        return {t: kernel.preferred_loop_nest(t, lambda t: isinstance(t, Stored) or t in roots)
+                for t in roots}
+
+    known = loops()
+    monkeypatch.setattr(kernel, "_pointwise_reads", lambda root, is_stored: None)
+    assert known == loops()
+
+
+def two_functions(x):
+    for _ in range(4):
+        x = jnp.exp(jnp.sin(x) * 1.5)
+    return x

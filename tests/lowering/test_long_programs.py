@@ -102,6 +102,24 @@ def test_equal_loops_are_one_function(both, dtype, monkeypatch):
     assert 1 < text.text.count("void loop") < 20
 
 
+@pytest.mark.parametrize("shape", [(512,), (3, 300)])
+def test_rows_between_loops_share_memory(tmp_path, monkeypatch, shape):
+    """Each loop reads what the last one left, the last loop also what the first one left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def f(xp, x):
+        first = y = xp.sin(x)
+        for _ in range(9):
+            y = xp.exp(xp.sin(y + 1))
+        return y * first
+
+    x = array(*shape)
+    compiled = ft.jit(lambda x: f(jnp, x)).lower(x).compile()
+    text = compiled.as_text()
+    assert text.count("= ft->allocate(") == text.count("ft->release(row") == 3
+    np.testing.assert_allclose(compiled(x), f(np, x.astype(np.float64)), 2e-5)
+
+
 def test_long_texts_are_several_units(both, monkeypatch):
     monkeypatch.setattr(units, "UNIT", 2_000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(3))
