@@ -115,7 +115,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
             s = (self.kernel.as_scheduled(is_stored) if not facts and not self._built else None) \
                 or self.kernel.builder(is_stored, facts)
             elements = {m.tensor: self.kernel.element(s, m) for m in self.kernel.members}
-            read = {e.aux for e in reachable_expressions(elements.values()) if e.op == "local"}
+            read = {e.aux for e in s.reachable(elements.values()) if e.op == "local"}
             self._built[key] = s, {
                 m.tensor: self._as_stored(s, m, elements[m.tensor]) if m.tensor in read
                 else elements[m.tensor] for m in self.kernel.members}
@@ -134,25 +134,25 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
 
     def _stages(self) -> dict[Tensor, int]:
         """The number of the loop over a row in which each member is computed."""
-        _, elements = self.built({})
-        everything = reachable_expressions(elements.values())
+        s, elements = self.built({})
+        everything = s.reachable(elements.values())
         self.weight = max(1, _weight(everything))
         self.packed = _packed([e for e in everything if e.depends_on(self.kernel.i)],
                               self.kernel.i)
         # a number that is the same along the row is loaded as a scalar
         self.loads: list[Tensor] = [e.aux[0] for e in everything
                                     if e.op == "load" and e.depends_on(self.kernel.i)]
-        return stages_of(self.kernel, elements)
+        return stages_of(self.kernel, elements, s)
 
     def _read_later(self) -> dict[Tensor, int]:
         """Full members that a later loop over the row reads, and the number of the last one."""
         found: dict[Tensor, int] = {}
         if not any(self.stages.values()):
             return found
-        _, elements = self.built({})
+        s, elements = self.built({})
         for m in self.kernel.members:
             stage = self.stages[m.tensor]
-            for e in reachable_expressions([elements[m.tensor]]):
+            for e in s.reachable([elements[m.tensor]]):
                 if e.op == "local" and self.kernel.role(e.aux) == "full" \
                         and self.stages[e.aux] < stage:
                     found[e.aux] = max(found.get(e.aux, 0), stage)
@@ -310,8 +310,8 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         if len(segments) == 1:
             for f in folds:
                 f.searched = self._is_searched(f, facts)
-            elements = self.built(facts)[1]
-            weight = _weight(reachable_expressions([elements[m.tensor] for m in members]))
+            s, elements = self.built(facts)
+            weight = _weight(s.reachable([elements[m.tensor] for m in members]))
             unroll = self._unroll(members, folds, weight)
         self.folds.update((f"f{stage}_{k}", m.tensor) for k, m in enumerate(members)
                           if m.role in ("reduce_row", "reduce_all"))

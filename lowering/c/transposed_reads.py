@@ -12,7 +12,7 @@ from typing import Any
 
 from functrans.lowering.c.expressions import C_TYPES, CodeScope, ExprWriter, is_number
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.loops.expr import Expr, reachable_expressions
+from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
@@ -40,12 +40,11 @@ class TransposedReads:
         kernel, d = self.kernel, self.domain
         if self.lanes == 1 or d.total is not None or any(m.role != "full" for m in kernel.members):
             return {}
-        s = kernel.builder(self.schedule.is_stored)
-        exprs = [kernel.element(s, m) for m in kernel.members]
+        s, elements = self.built({})
         if s.undecided:
             return {}
         found: dict[Any, str] = {}
-        for e in reachable_expressions(exprs):
+        for e in s.reachable(elements.values()):
             if e.op == "load" and self._is_transposed(e):
                 found[e.aux] = f"tile{len(found)}"
         return found

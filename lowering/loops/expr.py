@@ -115,6 +115,7 @@ class ExprBuilder:
         # by the id of an index, which definitions hand on as it is: hashing one takes as long as
         # all else of a read
         self._by_id: dict[int, tuple[tuple[Index, ...], dict[Tensor, Expr], dict[Any, Index]]] = {}
+        self._reachable: dict[Expr, dict[Expr, None]] = {}
         self._places, self._indices = ({}, {}) if places is None else places
         # tests that the bounds of the loop variables do not decide: where loops may be split
         self.undecided: list[Range] = []
@@ -243,11 +244,13 @@ class ExprBuilder:
         _, known, _ = self._by_id.get(id(index)) or self._noted(index)
         found = known.get(tensor)
         if found is None:
-            found = known[tensor] = self._reads[tensor, index] = self._element(tensor, index)
+            # defined from here: with two calls more for each operand long chains nest too deep
+            found = self._element(tensor, index) or tensor.define(self, index)
+            known[tensor] = self._reads[tensor, index] = found
         return found
 
-    def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
-        """An element that is read for the first time."""
+    def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr | None:
+        """An element that is read for the first time; None where its definition tells."""
         if tensor in self._local:
             place = self._local[tensor]
             if place is None or self.flatten(index, tensor.shape) != place:
@@ -257,7 +260,7 @@ class ExprBuilder:
             at = self.flatten(index, tensor.shape)
             return self.of_known(tensor, at) or \
                 self._make("load", (), tensor.compute, (tensor, at), _variables(at))
-        return tensor.define(self, index)
+        return None
 
     def _noted(self, index: tuple[Index, ...]
                ) -> tuple[tuple[Index, ...], dict[Tensor, Expr], dict[Any, Index]]:
@@ -268,6 +271,16 @@ class ExprBuilder:
     def is_stored(self, tensor: Tensor) -> bool:
         """Whether a tensor is read from memory here, unless the kernel computes it."""
         return self._is_stored(tensor)
+
+    def reachable(self, roots: Iterable[Expr]) -> list[Expr]:
+        """As `reachable_expressions`, of roots whose expressions are asked for again and again."""
+        found: dict[Expr, None] = {}
+        for root in roots:
+            order = self._reachable.get(root)
+            if order is None:
+                order = self._reachable[root] = dict.fromkeys(reachable_expressions([root]))
+            found = found | order if found else order
+        return list(found)
 
     def reads(self) -> Mapping[tuple[Tensor, tuple[Index, ...]], Expr]:
         """The elements that were read so far, by tensor and index."""
@@ -284,7 +297,10 @@ class ExprBuilder:
 
         It is read again for every element, but that stands outside of the loops.
         """
-        return [self.read(t, index if t.shape else ()) for t in tensors]
+        found = []
+        for t in tensors:
+            found.append(self.read(t, index if t.shape else ()))
+        return found
 
     def when(self, tests: list[Range], then: Callable[[], Expr],
              otherwise: Callable[[], Expr]) -> Expr:

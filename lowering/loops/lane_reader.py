@@ -163,7 +163,7 @@ class LaneReader(FlatNumbers):
         """Whether a tensor is in memory that the kernel only reads."""
         return tensor in self._operands
 
-    def _element(self, tensor: Tensor, index: Place) -> Expr:
+    def _element(self, tensor: Tensor, index: Place) -> Expr | None:
         value = self.values.get(tensor)
         if value is not None:
             return value.element(self, index)
@@ -178,6 +178,7 @@ class LaneReader(FlatNumbers):
     def load(self, tensor: Tensor, index: Place, loop: LoopVar | None) -> Expr:
         """An element of memory that changes with a loop."""
         e = super()._element(tensor, index)
+        assert e is not None
         if loop is None:
             return e
         return Expr("load", (), e.dtype, e.aux, e.variables | {loop})

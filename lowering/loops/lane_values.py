@@ -225,7 +225,7 @@ class LaneBuilder(FlatNumbers, KnownRanges):
                 return super().op("convert", small, dtype="i64")
         return super().op(name, *args, dtype=dtype, aux=aux)
 
-    def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
+    def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr | None:
         value = self.values.get(tensor)
         if value is not None:
             return value.element(self, index)
@@ -237,7 +237,7 @@ class LaneBuilder(FlatNumbers, KnownRanges):
             return self._reduced(tensor, index)
         if isinstance(tensor, ScatterTensor):
             return self._scattered(tensor, index)
-        return tensor.define(self, index)
+        return None
 
     def _is_small(self, t: Tensor) -> bool:
         return not isinstance(t, Stored) and isinstance(t.size, int) and t.size <= 256

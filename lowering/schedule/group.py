@@ -391,7 +391,7 @@ class _Scheduler:
         exprs = [kernel.element(s, m) for m in new]
         if s.count > MOST_EXPRESSIONS:
             raise FusionRefused("the kernel would be too large")
-        for tensor, index in accesses(exprs):
+        for tensor, index in accesses(exprs, s):
             if not self.in_any_order and not has_constant_stride(index, kernel.i):
                 what = "an index" if tensor is None else f"the {tensor_text(tensor)}"
                 raise FusionRefused(f"{what} is not read in order along the rows of the kernel")

@@ -204,8 +204,8 @@ class Kernel(Record, frozen=False):
 
         Sets of tensors have another order in each process, and programs must not.
         """
-        return dict.fromkeys([t for t,
-                              _ in accesses(self.all_expressions(s)) if t is not None]).keys()
+        return dict.fromkeys([e.aux[0] for e in s.reachable(self.all_expressions(s))
+                              if e.op == "load"]).keys()
 
     def target(self, s: ExprBuilder, member: Member) -> tuple[Index, Expr | None]:
         """Where an element of a scatter goes, and under which condition."""
@@ -222,7 +222,8 @@ def _is_one(n: Size | None) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def stages_of(kernel: Kernel, elements: Mapping[Tensor, Expr]) -> dict[Tensor, int]:
+def stages_of(kernel: Kernel, elements: Mapping[Tensor, Expr],
+              s: ExprBuilder | None = None) -> dict[Tensor, int]:
     """The number of the loop over a row in which each member is computed.
 
     What reads a reduction along the row comes in a loop after the one that folds it. So does what
@@ -235,11 +236,12 @@ def stages_of(kernel: Kernel, elements: Mapping[Tensor, Expr]) -> dict[Tensor, i
     splits = isinstance(kernel.domain.row, int) and kernel.domain.row >= SPLIT_ROW
     for m in kernel.members:
         element = elements[m.tensor]
-        stage, delay, waits = _stage_of(kernel, element, stages, delays)
+        order = reachable_expressions([element]) if s is None else s.reachable([element])
+        stage, delay, waits = _stage_of(kernel, order, stages, delays)
         if splits and waits and delay > LONG_CHAIN and m.role != "row":
             delays |= dict.fromkeys(waits, 0)
             moved = dict.fromkeys(waits, stage + 1)
-            stage, delay, _ = _stage_of(kernel, element, {**stages, **moved}, delays)
+            stage, delay, _ = _stage_of(kernel, order, {**stages, **moved}, delays)
         stages[m.tensor], delays[m.tensor] = stage, delay
     return stages
 
@@ -249,10 +251,10 @@ HEAVY, LONG_CHAIN = 12, 20
 """Weights: an operation that is a long chain by itself, and a chain too long for one loop."""
 
 
-def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
+def _stage_of(kernel: Kernel, order: Sequence[Expr], stages: Mapping[Tensor, int],
               delays: Mapping[Tensor, int]) -> tuple[int, int, list[Tensor]]:
-    """The stage of an expression, how long its chain is there, and which members that waits for."""
-    order = reachable_expressions([element])
+    """The stage of the last of some expressions, how long its chain is there, and which members
+    that waits for."""
     members = [e.aux for e in order if e.op == "local"]
     stage = max([stages[t] + (kernel.role(t) == "reduce_row") for t in members], default=0)
     delay: dict[Expr, int] = {}
@@ -272,13 +274,15 @@ def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
             if i in e.variables:
                 longest += weight(e.op)
         delay[e] = longest
-    return stage, delay[element], waits
+    return stage, delay[order[-1]], waits
 
 
-def accesses(exprs: Iterable[Expr]) -> list[tuple[Tensor | None, Index]]:
-    """The loads (tensor, place) and the numbers made from indices (None, index) of expressions."""
+def accesses(exprs: Iterable[Expr], s: ExprBuilder | None = None
+             ) -> list[tuple[Tensor | None, Index]]:
+    """The loads (tensor, place) and the numbers made from indices (None, index) of expressions,
+    those of a builder where they are asked for again."""
     found: list[tuple[Any, Index]] = []
-    for e in reachable_expressions(exprs):
+    for e in reachable_expressions(exprs) if s is None else s.reachable(exprs):
         if e.op == "load":
             found.append(e.aux)
         elif e.op == "index":
