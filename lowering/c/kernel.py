@@ -186,7 +186,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
         body = CodeScope("    ")
         if self.columns:
             return self._write_chunks(head, body)
-        tiles = self.transposed()
+        tiles = self.transposed(*self.built({}))
         if tiles:
             self.tiled_rows(tiles, head, body)
             return self._finish(head, body, self.domain.rows, grain=TILE_ROWS)

@@ -8,11 +8,12 @@ strided loads 3 GB/s, by tiles 20.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from functrans.lowering.c.expressions import C_TYPES, CodeScope, ExprWriter, is_number
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
@@ -35,12 +36,11 @@ class TransposedReads:
     lanes: int
     writer: ExprWriter
 
-    def transposed(self) -> dict[Any, str]:
+    def transposed(self, s: ExprBuilder, elements: Mapping[Tensor, Expr]) -> dict[Any, str]:
         """The loads (tensor, place) of the kernel that go through tiles, and the tiles' names."""
         kernel, d = self.kernel, self.domain
         if self.lanes == 1 or d.total is not None or any(m.role != "full" for m in kernel.members):
             return {}
-        s, elements = self.built({})
         if s.undecided:
             return {}
         found: dict[Any, str] = {}

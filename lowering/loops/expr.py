@@ -338,8 +338,9 @@ class ExprBuilder:
         if isinstance(index.const, int):
             low, high, first, last = (n - index.const for n in (low, high, first, last))
             index = index - index.const
-        known = all(type(n) is int for n in (low, high, first, last))
-        dtype = "i32" if known and max(map(abs, (low, high, first, last))) < 2**31 else "i64"
+        numbers = [n for n in (low, high, first, last) if isinstance(n, int)]
+        known = len(numbers) == 4
+        dtype = "i32" if known and max(map(abs, numbers)) < 2**31 else "i64"
         value = self.index(index, dtype)
         if known and high - low == 1:
             return self.op("eq", value, self.index(Index.of(low), dtype), dtype="bool")
