@@ -1,5 +1,7 @@
 #include "allocator.h"
 
+#include "recycled.h"
+
 #include <algorithm>
 #include <array>
 #include <cinttypes>
@@ -210,6 +212,10 @@ void deallocate(void* data) noexcept {
   free_list(dropped);
 }
 
+std::size_t block_bytes(const void* data) noexcept {
+  return class_bytes(static_cast<int>((static_cast<const Block*>(data) - 1)->size_class));
+}
+
 void* reallocate(void* data, std::size_t nbytes) noexcept {
   if (data == nullptr) return allocate(nbytes);
   const Block* block = static_cast<Block*>(data) - 1;
@@ -302,8 +308,17 @@ bool init_allocator() {
   return true;
 }
 
+bool is_ours(PyObject* mem_handler) noexcept { return mem_handler == handler_capsule; }
+
 PyArrayObject* new_ndarray(PyArray_Descr* descr, int ndim, const npy_intp* dims, bool writeable,
                            bool fortran) {
+  if (!fortran) {
+    if (PyArrayObject* waiting = take_recycled(descr, ndim, dims)) {
+      if (!writeable) PyArray_CLEARFLAGS(waiting, NPY_ARRAY_WRITEABLE);
+      Py_DECREF(descr);
+      return waiting;
+    }
+  }
   std::size_t bytes = static_cast<std::size_t>(PyDataType_ELSIZE(descr));
   // Zero extents are left out of the product as NumPy does, so that strides cannot overflow either.
   bool overflow = false;

@@ -21,11 +21,15 @@ struct MemoryStats {
 void* allocate(std::size_t nbytes) noexcept;  // null when there is no memory
 void* reallocate(void* data, std::size_t nbytes) noexcept;
 void deallocate(void* data) noexcept;
+std::size_t block_bytes(const void* data) noexcept;  // of the block that the data lies in
 void clear_memory_cache() noexcept;
 MemoryStats memory_stats() noexcept;
 
 // Makes the NumPy memory handler; called once at import. False with an exception set on failure.
 bool init_allocator();
+
+// Whether an ndarray with this memory handler frees its data through this allocator.
+bool is_ours(PyObject* mem_handler) noexcept;
 
 // A new C-ordered (or Fortran-ordered) ndarray on this allocator. Steals the reference to descr,
 // also on failure. MemoryError names the bytes asked for, the shape and the dtype.

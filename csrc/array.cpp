@@ -1,5 +1,8 @@
 #include "array.h"
 
+#include "cuda/module.h"
+#include "recycled.h"
+
 #include <structmember.h>
 
 namespace functrans {
@@ -61,15 +64,19 @@ void array_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   unlist(array);
   if (array->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
-  Py_XDECREF(array->np);
+  if (array->loop_type < 0 || !recycle(array->np)) Py_XDECREF(array->np);
   Py_XDECREF(array->aval);
   if (is_sharded(array)) {
     Py_CLEAR(shards_of(array));
   } else if (on_device(array)) {
     release_buffer(buffer_of(array));
   }
-  if (PyType_IS_GC(type)) --collected_instances;
-  type->tp_free(self);
+  if (type == array_type && !has_device_place(array)) {  // of no larger object
+    recycle_shell(array);
+  } else {
+    if (PyType_IS_GC(type)) --collected_instances;
+    type->tp_free(self);
+  }
   Py_DECREF(type);
 }
 
@@ -177,6 +184,11 @@ PyObject* array_another(PyObject* self, PyObject*) {
   return share_array(array, array->weak_type, array->place);
 }
 
+PyObject* array_block_until_ready(PyObject* self, PyObject*) {
+  const ArrayObject* array = as_array(self);
+  return array->loop_type >= -1 && !has_device_place(array) ? Py_NewRef(self) : cuda::wait_for(self);
+}
+
 PyObject* array_format(PyObject* self, PyObject* spec) {
   PyObject* args[] = {self, spec};
   return call_hook(Hook::format, args, 2);
@@ -200,6 +212,9 @@ PyMethodDef array_methods[] = {
     {"__copy__", array_another, METH_NOARGS, nullptr},
     {"__deepcopy__", array_another, METH_O, nullptr},
     {"__complex__", array_complex, METH_NOARGS, nullptr},
+    {"block_until_ready", array_block_until_ready, METH_NOARGS,
+     "block_until_ready($self, /)\n--\n\n"
+     "The array itself, once it is computed; on the CPU that is at once."},
     {"__format__", array_format, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -331,15 +346,17 @@ PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place) {
   ArrayObject* other = as_array(object);
   other->loop_type = array->loop_type;
   other->c_contiguous = array->c_contiguous;
-  if (!device) other->place = place;
+  // what is gone from a device has no room for a buffer
+  if (!device && place == kPutOnCpu) other->place = place;
   return object;
 }
 
 PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type) {
   ArrayObject* array;
   if (type == array_type) {  // known to be neither garbage collected nor larger than ArrayObject
-    array = PyObject_New(ArrayObject, type);
+    array = take_shell();
     if (array != nullptr) {
+      PyObject_Init(reinterpret_cast<PyObject*>(array), type);
       array->aval = array->weakrefs = nullptr;
       array->place = kAnywhere;
     }

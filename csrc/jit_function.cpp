@@ -1,17 +1,11 @@
 #include "jit_function.h"
 
-#include "array.h"
-#include "cuda/device_program.h"
 #include "hooks.h"
-#include "inline_vector.h"
-#include "program.h"
-#include "signature.h"
-#include "structure.h"
+#include "jit_entry.h"
 #include "trace_state.h"
 
 #include <structmember.h>
 
-#include <memory>
 #include <new>
 #include <unordered_map>
 #include <vector>
@@ -20,20 +14,6 @@ namespace functrans {
 namespace {
 
 std::uint64_t global_epoch = 0;  // guarded by the GIL
-
-// One compiled specialisation. Shared between the cache and the calls that run it, so that a call
-// survives a cache that is cleared beneath it.
-struct Entry {
-  SignatureKey key;
-  Ref program;
-  Ref unflatten;                         // either this callable
-  std::unique_ptr<Structure> structure;  // or this
-  std::vector<bool> weak;
-  std::vector<Ref> bound;  // inputs of an exact Program before the leaves
-
-  explicit Entry(const SignatureKey& k) : key(k) {}
-};
-using EntryPtr = std::shared_ptr<Entry>;
 
 struct Cache {
   std::unordered_map<std::uint64_t, std::vector<EntryPtr>> buckets;
@@ -71,135 +51,21 @@ void clear_cache(JitFunctionObject* self) {
   self->cache->epoch = global_epoch;
 }
 
-// --- a hit
-
-// One result of the program as an Array with the weak flag of its entry.
-PyObject* wrap_output(PyObject* value, bool weak) {
-  if (is_exact_array(value)) {
-    ArrayObject* array = as_array(value);
-    if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
-    if (array->weak_type == weak) return Py_NewRef(value);
-    return share_array(array, weak, array->place);
-  }
-  if (PyArray_CheckExact(value)) {
-    Py_INCREF(value);
-    return wrap_ndarray(reinterpret_cast<PyArrayObject*>(value), weak);
-  }
-  if (PyArray_Check(value) || PyArray_CheckScalar(value))
-    return wrap_object(value, weak, array_type);
-  PyErr_Format(PyExc_TypeError, "a jit program returned %.200s where an array was expected",
-               Py_TYPE(value)->tp_name);
-  return nullptr;
-}
-
-// The outputs of a call, in the user's containers.
-PyObject* build_result(const Entry& entry, PyObject* const* outputs, std::size_t count) {
-  if (entry.structure != nullptr) return entry.structure->build(outputs);
-  Ref list(PyList_New(static_cast<Py_ssize_t>(count)));
-  if (!list) return nullptr;
-  for (std::size_t i = 0; i < count; ++i) {
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(outputs[i]));
-  }
-  return PyObject_CallOneArg(entry.unflatten.get(), list.get());
-}
-
-using Leaves = InlineVector<PyObject*, 32>;
-
-// The inputs of a call: the bound ones and then the leaves.
-PyObject* const* all_inputs(const Entry& entry, const Signature& signature, Leaves& inputs) {
-  if (entry.bound.empty()) return signature.leaves.data();
-  for (const Ref& one : entry.bound) inputs.push_back(one.get());
-  for (PyObject* leaf : signature.leaves) inputs.push_back(leaf);
-  return inputs.data();
-}
-
-// A program on a device: its outputs are Arrays.
-PyObject* run_on_device(const Entry& entry, const Signature& signature) {
-  cuda::CudaProgram& program = cuda::as_cuda_program(entry.program.get());
-  Leaves inputs, outputs;
-  PyObject* const* leaves = all_inputs(entry, signature, inputs);
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) outputs.push_back(nullptr);
-  if (!cuda::run_cuda_program(program, leaves, &entry.weak, outputs.data())) return nullptr;
-  PyObject* result = build_result(entry, outputs.data(), outputs.size());
-  for (PyObject* one : outputs) Py_DECREF(one);
-  return result;
-}
-
-// A compiled program: from leaves to Arrays without lists or Python in between.
-PyObject* run_compiled(const Entry& entry, const Signature& signature) {
-  const Program& program = as_program(entry.program.get());
-  Leaves inputs;
-  PyObject* const* leaves = all_inputs(entry, signature, inputs);
-  const std::size_t count = program.outputs.size();
-  InlineVector<PyObject*, 32> outputs;
-  for (std::size_t i = 0; i < count; ++i) outputs.push_back(nullptr);
-  if (!run_program(program, leaves, outputs.data())) return nullptr;
-  bool ok = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    outputs[i] = wrap_ndarray(reinterpret_cast<PyArrayObject*>(outputs[i]), entry.weak[i]);
-    ok &= outputs[i] != nullptr;
-  }
-  PyObject* result = ok ? build_result(entry, outputs.data(), count) : nullptr;
-  for (PyObject* one : outputs) Py_XDECREF(one);
-  return result;
-}
-
-PyObject* run_entry(const Entry& entry, Signature& signature) {
-  if (is_program(entry.program.get())) return run_compiled(entry, signature);
-  if (cuda::is_cuda_program(entry.program.get())) return run_on_device(entry, signature);
-  Ref leaves(PyList_New(static_cast<Py_ssize_t>(signature.leaves.size())));
-  if (!leaves) return nullptr;
-  for (std::size_t i = 0; i < signature.leaves.size(); ++i) {
-    PyList_SET_ITEM(leaves.get(), static_cast<Py_ssize_t>(i), signature.leaves[i]);
-  }
-  signature.leaves.clear();  // the list took them over
-  Ref result(PyObject_CallOneArg(entry.program.get(), leaves.get()));
-  if (!result) return nullptr;
-  if (!PyList_CheckExact(result.get()) && !PyTuple_CheckExact(result.get())) {
-    PyErr_Format(PyExc_TypeError, "a jit program must return a list of arrays, got %.200s",
-                 Py_TYPE(result.get())->tp_name);
-    return nullptr;
-  }
-  const std::size_t count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(result.get()));
-  if (count != entry.weak.size()) {
-    PyErr_Format(PyExc_ValueError, "a jit program returned %zu arrays, its entry was made for %zu",
-                 count, entry.weak.size());
-    return nullptr;
-  }
-  Ref outputs(PyList_New(static_cast<Py_ssize_t>(count)));
-  if (!outputs) return nullptr;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Py_ssize_t at = static_cast<Py_ssize_t>(i);
-    if (at >= PySequence_Fast_GET_SIZE(result.get())) {  // a list that somebody else shortened
-      PyErr_SetString(PyExc_RuntimeError, "the result of a jit program changed while it was read");
-      return nullptr;
-    }
-    Ref value = Ref::borrow(PySequence_Fast_GET_ITEM(result.get(), at));
-    PyObject* array = wrap_output(value.get(), entry.weak[i]);
-    if (array == nullptr) return nullptr;
-    PyList_SET_ITEM(outputs.get(), at, array);
-  }
-  if (entry.structure == nullptr) {
-    return PyObject_CallOneArg(entry.unflatten.get(), outputs.get());
-  }
-  PyObject* const* next = PySequence_Fast_ITEMS(outputs.get());
-  return entry.structure->build(next);
-}
-
 // The entry for a signature: null when there is none, or with an exception set. Comparing static
 // values may run Python code that changes the cache, so nothing of it is held across a comparison.
-EntryPtr find_entry(JitFunctionObject* self, const Signature& signature, std::uint64_t hash) {
+EntryPtr find_entry(JitFunctionObject* self, const Signature& signature) {
   EntryPtr candidate = self->cache->last;
   if (candidate != nullptr) {
-    const int match = candidate->key.matches(signature, hash);
+    const int match = candidate->key.matches(signature);
     if (match < 0) return nullptr;
     if (match > 0) return candidate;
   }
+  const std::uint64_t hash = signature.hash();
   for (std::size_t i = 0;; ++i) {
     const auto bucket = self->cache->buckets.find(hash);
     if (bucket == self->cache->buckets.end() || i >= bucket->second.size()) return nullptr;
     candidate = bucket->second[i];
-    const int match = candidate->key.matches(signature, hash);
+    const int match = candidate->key.matches(signature);
     if (match < 0) return nullptr;
     if (match > 0) {
       self->cache->last = candidate;
@@ -250,8 +116,7 @@ PyObject* jit_call_checked(JitFunctionObject* self, PyObject* const* args, Py_ss
     case Flattened::unsupported: return call_miss(self, args, nargs, kwnames, Py_None);
     case Flattened::ok: break;
   }
-  const std::uint64_t hash = signature.hash();
-  if (const EntryPtr entry = find_entry(self, signature, hash)) return run_entry(*entry, signature);
+  if (const EntryPtr entry = find_entry(self, signature)) return run_entry(*entry, signature);
   if (PyErr_Occurred()) return nullptr;
   Ref key(make_key(signature, epoch));
   return key ? call_miss(self, args, nargs, kwnames, key.get()) : nullptr;
@@ -266,33 +131,10 @@ PyObject* jit_call(PyObject* self, PyObject* const* args, std::size_t nargsf, Py
   }
 }
 
-// Whether the entry of a compiled program fits it: run_compiled trusts that.
-bool check_program(const Entry& entry) {
-  PyObject* program = entry.program.get();
-  std::size_t needed, given;
-  if (is_program(program)) {
-    needed = as_program(program).inputs.size();
-    given = as_program(program).outputs.size();
-  } else if (cuda::is_cuda_program(program)) {
-    needed = cuda::as_cuda_program(program).inputs.size();
-    given = cuda::as_cuda_program(program).outputs.size();
-  } else {
-    if (entry.bound.empty()) return true;
-    PyErr_SetString(PyExc_TypeError, "insert: only a Program takes bound arguments");
-    return false;
-  }
-  const std::size_t inputs = entry.bound.size() + entry.key.leaves;
-  if (needed == inputs && given == entry.weak.size()) return true;
-  PyErr_Format(PyExc_ValueError,
-               "insert: the program has %zu inputs and %zu outputs, the call %zu and %zu", needed,
-               given, inputs, entry.weak.size());
-  return false;
-}
-
 PyObject* jit_insert_checked(JitFunctionObject* self, KeyObject* key, PyObject* program,
-                             PyObject* structure, PyObject* flags, PyObject* bound) {
-  EntryPtr entry = std::make_shared<Entry>(*key->key);
-  entry->program = Ref::borrow(program);
+                             PyObject* structure, PyObject* flags, PyObject* bound,
+                             PyObject* forwarded) {
+  EntryPtr entry(new Entry(*key->key));
   Ref weak(PySequence_Tuple(flags));
   if (!weak) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(weak.get()); ++i) {
@@ -305,7 +147,7 @@ PyObject* jit_insert_checked(JitFunctionObject* self, KeyObject* key, PyObject* 
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leading.get()); ++i) {
     entry->bound.push_back(Ref::borrow(PyTuple_GET_ITEM(leading.get(), i)));
   }
-  if (!check_program(*entry)) return nullptr;
+  if (!set_program(*entry, program, forwarded)) return nullptr;
   if (PyCallable_Check(structure)) {
     entry->unflatten = Ref::borrow(structure);
   } else {
@@ -346,9 +188,9 @@ PyObject* jit_insert_checked(JitFunctionObject* self, KeyObject* key, PyObject* 
 PyObject* jit_insert(PyObject* self, PyObject* args) {
   Ref none(PyTuple_New(0));
   if (!none) return nullptr;
-  PyObject *key, *program, *structure, *flags, *bound = none.get();
-  if (!PyArg_ParseTuple(args, "O!OOO|O:insert", key_type, &key, &program, &structure, &flags,
-                        &bound)) {
+  PyObject *key, *program, *structure, *flags, *bound = none.get(), *forwarded = none.get();
+  if (!PyArg_ParseTuple(args, "O!OOO|OO!:insert", key_type, &key, &program, &structure, &flags,
+                        &bound, &PyTuple_Type, &forwarded)) {
     return nullptr;
   }
   if (!PyCallable_Check(program)) {
@@ -357,7 +199,7 @@ PyObject* jit_insert(PyObject* self, PyObject* args) {
   }
   try {
     return jit_insert_checked(as_jit(self), reinterpret_cast<KeyObject*>(key), program, structure,
-                              flags, bound);
+                              flags, bound, forwarded);
   } catch (const std::bad_alloc&) {
     return PyErr_NoMemory();
   }
@@ -503,8 +345,9 @@ int key_traverse(PyObject* object, visitproc visit, void* arg) {
 
 PyMethodDef jit_methods[] = {
     {"insert", jit_insert, METH_VARARGS,
-     "insert(key, program, out_structure, weak_flags, bound=()): what later calls with this key "
-     "run; bound: arrays that a Program takes before the leaves."},
+     "insert(key, program, out_structure, weak_flags, bound=(), forwarded=()): what later calls with this key "
+     "run; bound: arrays that a Program takes before the leaves; forwarded: which leaf each result is, "
+     "all on the host: where these are Arrays nothing runs."},
     {"cache_clear", jit_cache_clear, METH_NOARGS, "Forget all entries."},
     {"cache_size", jit_cache_size, METH_NOARGS, "Number of entries."},
     {"__reduce__", jit_reduce, METH_NOARGS, nullptr},

@@ -17,6 +17,7 @@
 #include "linear_tape.h"
 #include "communicator_type.h"
 #include "program.h"
+#include "recycled.h"
 #include "signature.h"
 #include "sparse_calls.h"
 #include "special_ufuncs.h"
@@ -211,7 +212,12 @@ bool import_numpy() {
 }
 
 py::dict stats_dict() {
-  const MemoryStats stats = memory_stats();
+  MemoryStats stats = memory_stats();
+  const RecycledStats recycled = recycled_stats();
+  stats.in_use -= std::min(recycled.bytes, stats.in_use);  // a resized array may lie in less
+  stats.cached += recycled.bytes;
+  stats.allocations += recycled.hits;
+  stats.hits += recycled.hits;
   py::dict result;
   result["in_use"] = stats.in_use;
   result["peak"] = stats.peak;
@@ -220,6 +226,12 @@ py::dict stats_dict() {
   result["allocations"] = stats.allocations;
   result["hits"] = stats.hits;
   return result;
+}
+
+void clear_all_memory() {
+  drop_recycled();
+  py::gil_scoped_release release;
+  clear_memory_cache();
 }
 
 }  // namespace
@@ -242,6 +254,6 @@ PYBIND11_MODULE(_runtime, m) {
       "library_address(name): of a function that compiled programs call; 0 when there is none.");
   m.def("memory_stats", stats_dict,
         "Bytes in use, peak, cached and their bound; counts of allocations.");
-  m.def("clear_memory_cache", clear_memory_cache, py::call_guard<py::gil_scoped_release>(),
+  m.def("clear_memory_cache", clear_all_memory,
         "Give every cached block back to the system.");
 }

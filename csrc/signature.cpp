@@ -148,7 +148,7 @@ Ref narrow_value(PyObject* value) {
 bool Signature::add_leaf(PyObject* leaf) {
   PyArrayObject* np = nullptr;
   Ref narrow;
-  if (thread_state.context_token < 0) {  // Config.narrows
+  if (token_ < 0) {  // Config.narrows
     narrow = narrow_value(leaf);
     if (narrow) leaf = narrow.get();
     if (PyErr_Occurred()) {
@@ -316,8 +316,8 @@ Flattened Signature::flatten_call(PyObject* const* args, Py_ssize_t nargs, PyObj
   const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   words.push_back(word(
       tag_call, static_cast<std::uint64_t>(nargs) << 24 | static_cast<std::uint64_t>(keywords)));
-  if (!update_context_token()) return Flattened::error;
-  words.push_back(static_cast<std::uint64_t>(thread_state.context_token));
+  if (!read_context_token(token_)) return Flattened::error;
+  words.push_back(static_cast<std::uint64_t>(token_));
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     bool is_static = false;
     for (Py_ssize_t position : statics.positions) {
@@ -383,8 +383,8 @@ int same_objects(PyObject* const* a, PyObject* const* b, std::size_t count) {
 
 }  // namespace
 
-int SignatureKey::matches(const Signature& signature, std::uint64_t signature_hash) const {
-  if (hash != signature_hash || words.size() != signature.words.size() ||
+int SignatureKey::matches(const Signature& signature) const {
+  if (words.size() != signature.words.size() ||
       objects.size() != signature.objects.size() ||
       std::memcmp(words.data(), signature.words.data(), words.size() * sizeof(words[0])) != 0) {
     return 0;

@@ -52,6 +52,7 @@ class Signature {
   Flattened add_key(PyObject* key);
   bool add_leaf(PyObject* leaf);
   int depth_ = 0;
+  std::int64_t token_ = 0;  // of the settings
   void add_object(PyObject* object) { objects.push_back(Py_NewRef(object)); }
 };
 
@@ -68,7 +69,7 @@ struct SignatureKey {
   explicit SignatureKey(const Signature& signature);
   ~SignatureKey();
   // 1 equal, 0 different, -1 with an exception set. May run Python code (__eq__ of static values).
-  int matches(const Signature& signature, std::uint64_t signature_hash) const;
+  int matches(const Signature& signature) const;
   int matches(const SignatureKey& other) const;
 };
 

@@ -9,9 +9,7 @@
 namespace functrans {
 
 struct ThreadState {
-  PyObject* trace = nullptr;       // owned; null stands for None
-  PyObject* config = nullptr;      // owned; the settings that the token is of
-  std::int64_t context_token = 0;  // part of every jit key
+  PyObject* trace = nullptr;  // owned; null stands for None
 };
 
 extern thread_local ThreadState thread_state;
@@ -26,6 +24,6 @@ PyObject* set_trace(PyObject*, PyObject* trace);
 // kept by those who change settings, it would be that of another task.
 PyObject* current_config(PyObject*, PyObject*);
 PyObject* set_process_config(PyObject*, PyObject* args);
-bool update_context_token();  // false with an exception
+bool read_context_token(std::int64_t& token);  // part of every jit key; false with an exception
 
 }  // namespace functrans

@@ -129,10 +129,6 @@ class Array(Base, metaclass=_ArrayType):
         """The devices that hold the data."""
         return self.sharding.device_set
 
-    def block_until_ready(self) -> Array:
-        """The array itself, once it is computed; on the CPU that is at once."""
-        return _runtime.cuda_wait(self)
-
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         memory = _runtime.cuda_pointer(self)

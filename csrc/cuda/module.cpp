@@ -186,8 +186,6 @@ PyObject* cuda_empty(PyObject*, PyObject* args) {
   return result;
 }
 
-PyObject* cuda_wait(PyObject*, PyObject* object);
-
 PyObject* wait_for_parts(PyObject* object) {
   const Ref shards(get_shards(nullptr, object));
   if (shards.get() == Py_None) return Py_NewRef(object);
@@ -197,30 +195,11 @@ PyObject* wait_for_parts(PyObject* object) {
   while (true) {
     const Ref part(PyIter_Next(iterator.get()));
     if (!part) break;
-    const Ref waited(cuda_wait(nullptr, part.get()));
+    if (!check_array(part.get(), "block_until_ready")) return nullptr;
+    const Ref waited(wait_for(part.get()));
     if (!waited) return nullptr;
   }
   return PyErr_Occurred() != nullptr ? nullptr : Py_NewRef(object);
-}
-
-PyObject* cuda_wait(PyObject*, PyObject* object) {
-  if (!check_array(object, "cuda_wait")) return nullptr;
-  ArrayObject* array = as_array(object);
-  if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
-  if (is_sharded(array)) return wait_for_parts(object);
-  if (buffer_of(array) == nullptr) return Py_NewRef(object);
-  return guarded([&] {
-    require_driver();
-    const BufferRef buffer(retain(buffer_of(array)));
-    Device& device = *buffer->device;
-    {
-      const Unlocked unlocked;
-      const Current current(device);
-      settle(*buffer.get());
-      device.timeline.synchronize(buffer->written);
-    }
-    return Py_NewRef(object);
-  });
 }
 
 PyObject* cuda_pointer(PyObject*, PyObject* object) {
@@ -283,7 +262,6 @@ PyMethodDef functions[] = {
      "with_weak_type(x, weak): the same data, where it is, of a weak or a strong dtype."},
     {"cuda_empty", cuda_empty, METH_VARARGS,
      "cuda_empty(shape, dtype, device=0): an Array on uninitialised device memory."},
-    {"cuda_wait", cuda_wait, METH_O, "cuda_wait(x): x, once it is computed."},
     {"cuda_pointer", cuda_pointer, METH_O,
      "cuda_pointer(x): (address, stream), or None where x is on the CPU."},
     {"cuda_stream", cuda_stream, METH_O, "cuda_stream(device): the handle of its compute stream."},
@@ -300,6 +278,25 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* wait_for(PyObject* object) {
+  ArrayObject* array = as_array(object);
+  if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
+  if (is_sharded(array)) return wait_for_parts(object);
+  if (buffer_of(array) == nullptr) return Py_NewRef(object);
+  return guarded([&] {
+    require_driver();
+    const BufferRef buffer(retain(buffer_of(array)));
+    Device& device = *buffer->device;
+    {
+      const Unlocked unlocked;
+      const Current current(device);
+      settle(*buffer.get());
+      device.timeline.synchronize(buffer->written);
+    }
+    return Py_NewRef(object);
+  });
+}
 
 bool init_cuda(PyObject* module) {
   return PyModule_AddFunctions(module, functions) == 0 && init_event(module) &&

@@ -3,6 +3,7 @@
 import math
 import random
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -85,6 +86,58 @@ def test_memory_is_reused_and_given_back():
     stats = rt.memory_stats()
     assert stats["peak"] >= stats["in_use"]
     assert 64 << 20 <= stats["limit"] <= 4 << 30
+
+
+def test_small_arrays_are_recycled_whole():
+    rt.clear_memory_cache()
+    x = rt.wrap(np.arange(8, dtype=np.float32))
+    before = rt.memory_stats()
+    made = [x + 1 for _ in range(300)]  # more than wait
+    addresses = {m._np.ctypes.data for m in made}
+    assert len(addresses) == 300
+    del made
+    assert rt.memory_stats()["in_use"] == before["in_use"]
+    again = [x + 2, x * 3]
+    assert {a._np.ctypes.data for a in again} <= addresses
+    assert [a.tolist() for a in again] == [list(range(2, 10)), list(range(0, 24, 3))]
+    assert rt.memory_stats()["hits"] >= before["hits"] + 2
+    for other in (x.reshape(2, 4), x.reshape(8, 1), x.astype(np.int32)):
+        assert (other + 1).shape == other.shape
+        assert (other + 1).dtype == other.dtype
+    del again
+    rt.clear_memory_cache()
+    assert rt.memory_stats()["cached"] == 0
+
+
+@pytest.mark.parametrize("hold", [np.asarray, memoryview, np.from_dlpack, lambda y: y._np,
+                                  lambda y: np.asarray(y)[2:5]])
+def test_what_others_hold_is_not_recycled(hold):
+    x = rt.wrap(np.arange(8, dtype=np.float32))
+    y = x + 1
+    held = hold(y)
+    before = np.array(held)
+    del y
+    made = [x * 0 - n for n in range(100)]
+    np.testing.assert_array_equal(held, before)
+    assert not any(np.may_share_memory(held, m._np) for m in made)
+    assert not made[0]._np.flags.writeable
+
+
+def test_recycled_arrays_have_no_weak_references_and_no_types_left():
+    x = rt.wrap(np.arange(4, dtype=np.float32))
+    y = x + 1
+    _ = y.aval
+    gone = []
+    reference = weakref.ref(y, gone.append)
+    inner = weakref.ref(y._np)
+    del y
+    assert gone == [reference]
+    z = x > 1
+    assert (z.dtype, z.weak_type, z.aval.dtype) == (np.dtype(bool), False, np.dtype(bool))
+    y = x + 1
+    assert inner() is None
+    assert y.aval.shape == (4,)
+    assert not weakref.getweakrefs(y)
 
 
 def test_resize_in_place_goes_through_the_allocator():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from runtime_helpers import Point, arr, counting
 
-import functrans  # noqa: F401  (registers the array type and the operators' fallbacks)
+import functrans
 from functrans import _runtime as rt
 from functrans.core import config
 
@@ -258,6 +258,12 @@ def test_jit_insert_rejects():
             f.insert(*bad)
     with pytest.raises(TypeError):
         type(key)()
+    for bad in ((1,), (-1,), (0, 0)):  # leaves that the call does not have, or too many
+        with pytest.raises(ValueError, match="insert"):
+            f.insert(key, list, ..., [False], (), bad)
+    for bad in ([0], ("a",)):
+        with pytest.raises(TypeError):
+            f.insert(key, list, ..., [False], (), bad)
     f.insert(key, lambda leaves: [np.float32(1)], ..., [False])
     f.insert(key, lambda leaves: [np.float32(2)], ..., [False])  # replaces
     assert f.cache_size() == 1
@@ -401,3 +407,27 @@ def test_jit_under_threads():
     for t in threads:
         t.join()
     assert not failures
+
+
+def test_results_that_are_arguments():
+    f = functrans.jit(lambda x, y: {"y": y, "x": (x, x)})
+    x, y = arr([1.0, 2.0]), arr([3.0], weak_type=True)
+    for _ in range(3):  # by Python, and then without it
+        found = f(x, y)
+        assert [x.tolist() for x in found["x"]] == [[1.0, 2.0]] * 2
+        assert (found["y"].tolist(), found["y"].weak_type) == ([3.0], True)
+        assert found["x"][0] is not x
+        assert found["x"][0]._np is x._np
+    one = functrans.jit(lambda x: x)
+    assert isinstance(one(np.ones(2)), functrans.Array)
+    changed = np.ones(2)
+    kept = [one(changed) for _ in range(3)]
+    changed[:] = 2  # what is no Array was copied
+    assert [k.tolist() for k in kept] == [[1.0, 1.0]] * 3
+    assert [float(one(2.5)) for _ in range(3)] == [2.5] * 3
+    z = arr([1.0])
+    results = [one(z) for _ in range(3)]
+    functrans.jit(lambda z: z + 1, donate_argnums=0)(z)
+    assert [r.tolist() for r in results] == [[1.0]] * 3
+    with pytest.raises(functrans.errors.FunctransError, match="data of this"):
+        one(z)

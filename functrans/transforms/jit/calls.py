@@ -24,10 +24,11 @@ from functrans.core.compiling import for_compiler
 from functrans.core.convert import to_array
 from functrans.core.dims import deciding
 from functrans.core.dtypes import float0
+from functrans.core.eager import is_off_host
 from functrans.core.eager import is_on_gpu as is_on_gpu_array
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.guards import Guard
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Jaxpr, Var
 from functrans.core.record import Record
 from functrans.core.recording import recorded, recorder
 from functrans.core.sizes import shape_names
@@ -351,9 +352,21 @@ class Calls:
         outs = program(leaves)
         nothing = [a.dtype == float0 for a in traced.jaxpr.out_avals]
         if key is not None and not any(nothing):  # the runtime would wrap all
-            call.insert(key, program, _template(traced, len(weak)), weak)
+            call.insert(key, program, _template(traced, len(weak)), weak, (),
+                        _forwarded(traced, leaves))
         return tree_unflatten(traced.out_tree, [o if n else wrap(o, w) for o, w, n in
                                                 zip(outs, weak, nothing, strict=True)])
+
+
+def _forwarded(traced: TraceOutcome, leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Which leaf each result is, where all are on the host and belong to the caller."""
+    jaxpr, first = traced.jaxpr, len(traced.consts)
+    inputs = {v: k for k, v in enumerate(jaxpr.invars[first:])}
+    found = [inputs.get(v, -1) for v in jaxpr.outvars if isinstance(v, Var)]
+    fewer = len(found) < len(jaxpr.outvars) or min(found, default=-1) < 0
+    if jaxpr.eqns or traced.donated or fewer:
+        return ()
+    return () if any(is_off_host(leaves[k]) for k in found) else tuple(found)
 
 
 def _when_ready(result: Any) -> Any:
