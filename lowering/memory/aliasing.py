@@ -19,6 +19,7 @@ from functrans.core.errors import BackendError
 from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.tensor import Call, Tensor
+from functrans.lowering.memory.chain_blocks import in_chains
 from functrans.lowering.memory.liveness import Update
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.epilogues import WithEpilogue
@@ -72,6 +73,7 @@ def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None
     taken = {graph.outputs[j]: graph.inputs[k] for j, k in inputs.items()}
     temporaries |= _temporaries_in_outputs(
         graph, schedule, updates, uses, {*kept, *temporaries}, {*graph.inputs, *taken}, together)
+    temporaries |= in_chains(schedule, uses, {*kept, *temporaries}, set(temporaries.values()))
     partial = Aliases(temporaries=temporaries)
     in_place = [u.result for u in updates if u is not None and (
         temporaries.get(u.base) is u.result or taken.get(partial.place_of(u.result)) is u.base)]

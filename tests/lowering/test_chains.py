@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans.lowering.memory import aliasing
 from functrans.lowering.schedule.chains import Chain
 from tests.lowering.schedules import plan, reasons, steps
 from tests.lowering.test_epilogues import array, check
@@ -114,6 +115,43 @@ def test_heads_go_beside_each_other():
 
     assert steps(f, *heads(*SMALL)) == [f"chain 6: gemm; {ROWS}; gemm"]
     check(f, *heads(*SMALL))
+
+
+PROJECTED = array(256, 512), [array(512, 512) * 0.05 for _ in range(4)], array(256, 512)
+
+
+def projected(x, ws, y):
+    """The gradient of attention whose operands are products, a loss that y multiplies."""
+    def loss(x, ws):
+        q, k, v = (jnp.moveaxis((x @ w).reshape(len(x), 8, -1), 1, 0) for w in ws[:3])
+        return (jnp.moveaxis(attention(q, k, v), 0, 1).reshape(x.shape) @ ws[3] * y).sum()
+
+    return ft.grad(loss, (0, 1))(x, ws)
+
+
+def test_cotangents_take_the_memory_of_what_the_chain_read(monkeypatch):
+    x, ws, y = PROJECTED
+
+    def compiled():
+        f = ft.jit(lambda *args: projected(*args))
+        return f, f.lower(x, ws, y).compile().memory_analysis()["temporaries"]
+
+    f, nbytes = compiled()
+    found = ft.tree.leaves(f(x, ws, y))
+    monkeypatch.setattr(aliasing, "in_chains", lambda *_: {})
+    f, usual = compiled()
+    assert usual - nbytes >= 2 * x.nbytes
+    for a, b in zip(found, ft.tree.leaves(f(x, ws, y)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    check(projected, x, ws, y)
+
+
+def test_what_is_read_with_its_cotangent_stays():
+    def both(x, ws, y):
+        out = projected(x, ws, y)
+        return out, x @ ws[0]  # the queries are read after the chain
+
+    check(both, *PROJECTED)
 
 
 def test_few_blocks_are_no_chain():
