@@ -62,12 +62,13 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones(3)).tolist()
     [3.0, 3.0]
     """
+    if precision is None and preferred_element_type is None and type(a) is Array \
+            and type(b) is Array and get_trace() is None:
+        result = _runtime.matmul(a, b)
+        if result is not NotImplemented:
+            return result
     a, b = _pair("matmul", a, b)
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
-        if _is_plain(a, b) and precision is None and preferred_element_type is None:
-            result = _runtime.matmul(a, b)
-            if result is not NotImplemented:
-                return result
         return _dot_general(a, b, _MATRIX, precision, preferred_element_type)
     if not a.ndim or not b.ndim:
         raise ShapeError("functrans.numpy.matmul takes arrays of at least one dimension, and got "
@@ -102,12 +103,6 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
     if order != wanted:
         result = lax.transpose(result, tuple(order.index(w) for w in wanted))
     return lax.expand_dims(result, tuple(ones)) if ones else result
-
-
-def _is_plain(a: Array, b: Array) -> bool:
-    """Whether the runtime's own loop may take the product: strong arrays of a NumPy float type."""
-    return (type(a) is Array and type(b) is Array and a.dtype is b.dtype and a.dtype.kind in "fc"
-            and a.dtype.itemsize > 2 and not a.weak_type and get_trace() is None)
 
 
 def _is_one(size: Any) -> bool:

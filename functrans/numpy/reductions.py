@@ -30,6 +30,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.ufuncs import divide, isnan, multiply, sqrt, square, subtract, truth
 from functrans.numpy.ufuncs import true_divide as _divide
+from functrans.primitives.broadcast import reduce_sum
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -107,7 +108,7 @@ def sum(
     if (isinstance(a, ARRAYS) and a.dtype.kind in "fc" and dtype is None and where is None
             and initial is None and out is None):
         axes = axis_tuple(axis, a.ndim, "sum")
-        result = lax.reduce_sum(a, axes) if axes else a
+        result = reduce_sum(a, axes) if axes else a
         return keep_dims(result, axes, a.ndim) if keepdims else result
     refuse_out("sum", out)
     x = _accumulate_into("sum", a, dtype, promote_integers)
