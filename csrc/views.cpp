@@ -133,7 +133,7 @@ PyObject* sum_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   const int reduced = read_ints(args[1], axes);
   const int ndim = PyArray_NDIM(x->np);
   if (reduced < 1 || reduced > ndim || !x->c_contiguous || x->loop_type < NPY_FLOAT ||
-      PyArray_SIZE(x->np) == 0) {
+      has_device_place(x) || PyArray_SIZE(x->np) == 0) {
     return not_implemented();
   }
   const bool trailing = axes[reduced - 1] == ndim - 1;

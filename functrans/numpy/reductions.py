@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans import lax
+from functrans import _runtime, lax
+from functrans._runtime import get_trace
 from functrans.core import dtypes
 from functrans.core.dtypes import as_dtype, kind, real_dtype
 from functrans.core.errors import ArgumentError, DTypeError
@@ -108,7 +109,9 @@ def sum(
     if (isinstance(a, ARRAYS) and a.dtype.kind in "fc" and dtype is None and where is None
             and initial is None and out is None):
         axes = axis_tuple(axis, a.ndim, "sum")
-        result = reduce_sum(a, axes) if axes else a
+        result = _runtime.sum_over(a, axes) if get_trace() is None else NotImplemented
+        if result is NotImplemented:
+            result = reduce_sum(a, axes) if axes else a
         return keep_dims(result, axes, a.ndim) if keepdims else result
     refuse_out("sum", out)
     x = _accumulate_into("sum", a, dtype, promote_integers)
