@@ -37,7 +37,8 @@ def in_chains(schedule: Schedule, uses: Mapping[Any, Sequence[int]], fixed: Coll
         reads = {x: _reads(schedule, step, x) for x in ending}
         for j, part in enumerate(step.steps):
             t = _written(step, part)
-            if t is None or t in fixed or t in taken or uses[t][0] != k:
+            if not isinstance(part, Gemm) or t is None or t in fixed or t in taken \
+                    or uses[t][0] != k:
                 continue
             place = _region(step, part, "c")
             for x, regions in reads.items():
