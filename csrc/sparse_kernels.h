@@ -104,57 +104,156 @@ FUNCTRANS_INLINE bool all_pairs_inside(const I* pairs, i64 n, i64 rows, i64 colu
 }
 
 // Where the rows of coordinates begin that stand side by side, and where the last one ends; how many
-// there are. There is room for 16 more than elements. Without branches: rows are of any length.
+// there are, or -1 if a row or a column is not there. There is room for 16 more than elements. Without
+// branches: rows are of any length.
 template <typename I>
-FUNCTRANS_INLINE i64 starts_of_rows(const I* pairs, i64 n, std::int32_t* starts) {
-  i64 runs = 0, e = 1;
-  starts[0] = 0;
-#if defined(__AVX512F__)
+FUNCTRANS_INLINE i64 starts_of_rows(const I* pairs, i64 n, i64 rows, i64 columns,
+                                    std::int32_t* starts) {
+#if FUNCTRANS_WITH_AVX512
   if constexpr (sizeof(I) == 4) {
-    // 8 pairs beside those before them: 0.2 of the time of one by one
-    __m512i here = _mm512_setr_epi32(1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8);
-    for (; e + 8 <= n; e += 8) {
-      const __mmask16 begins = _mm512_mask_cmpneq_epi32_mask(
-          0x5555, _mm512_loadu_si512(pairs + 2 * e), _mm512_loadu_si512(pairs + 2 * e - 2));
-      _mm512_storeu_si512(starts + runs + 1, _mm512_maskz_compress_epi32(begins, here));
+    // 16 rows beside those before them: 0.15 of the time of one by one
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    __m512i here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i before = _mm512_set1_epi32(~pairs[0]), most = _mm512_setzero_si512();
+    i64 runs = 0, e = 0;
+    for (; e + 16 <= n; e += 16) {
+      const __m512i a = _mm512_loadu_si512(pairs + 2 * e), b = _mm512_loadu_si512(pairs + 2 * e + 16);
+      const __m512i here_rows = _mm512_permutex2var_epi32(a, even, b);
+      most = _mm512_max_epu32(most, _mm512_max_epu32(a, b));
+      const __mmask16 begins =
+          _mm512_cmpneq_epi32_mask(here_rows, _mm512_alignr_epi32(here_rows, before, 15));
+      _mm512_storeu_si512(starts + runs, _mm512_maskz_compress_epi32(begins, here));
       runs += __builtin_popcount(begins);
-      here = _mm512_add_epi32(here, _mm512_set1_epi32(8));
+      here = _mm512_add_epi32(here, _mm512_set1_epi32(16));
+      before = here_rows;
     }
+    std::uint32_t row = _mm512_mask_reduce_max_epu32(0x5555, most);
+    std::uint32_t column = _mm512_mask_reduce_max_epu32(0xaaaa, most);
+    for (; e < n; ++e) {
+      starts[runs] = static_cast<std::int32_t>(e);
+      runs += e == 0 || pairs[2 * e] != pairs[2 * e - 2];
+      row = std::max(row, static_cast<std::uint32_t>(pairs[2 * e]));
+      column = std::max(column, static_cast<std::uint32_t>(pairs[2 * e + 1]));
+    }
+    starts[runs] = static_cast<std::int32_t>(n);
+    return static_cast<i64>(row) < rows && static_cast<i64>(column) < columns ? runs : -1;
   }
 #endif
-  for (; e < n; ++e) {
-    starts[runs + 1] = static_cast<std::int32_t>(e);
+  if (!all_pairs_inside(pairs, n, rows, columns)) return -1;
+  i64 runs = 1;
+  starts[0] = 0;
+  for (i64 e = 1; e < n; ++e) {
+    starts[runs] = static_cast<std::int32_t>(e);
     runs += pairs[2 * e] != pairs[2 * e - 2];
   }
-  starts[++runs] = static_cast<std::int32_t>(n);
+  starts[runs] = static_cast<std::int32_t>(n);
   return runs;
 }
 
-// At most kPairs elements of coordinates: those of a row that stand side by side are added up before
-// they are added to its sum. Where rows begin is found without branches, before.
+#if FUNCTRANS_WITH_AVX512
+// n numbers added up, without a branch where they are few: 1.0 to 1.3 ns for rows of about ten, and 5
+// where a loop over each ends unforeseen (Zen 5). What is read behind them counts for nothing.
+FUNCTRANS_INLINE double sum_of(const double* p, i64 n) {
+  const auto some = [&](i64 k) {
+    const auto left = static_cast<unsigned>(std::max<i64>(0, std::min<i64>(n - k, 8)));
+    return _mm512_maskz_loadu_pd(static_cast<__mmask8>(_bzhi_u32(0xff, left)), p + k);
+  };
+  __m512d sum = _mm512_add_pd(some(0), some(8));
+  for (i64 k = 16; k < n; k += 8) sum = _mm512_add_pd(sum, some(k));
+  const __m256d half = _mm256_add_pd(_mm512_castpd512_pd256(sum), _mm512_extractf64x4_pd(sum, 1));
+  const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
+  return pair[0] + pair[1];
+}
+
+FUNCTRANS_INLINE float sum_of(const float* p, i64 n) {
+  const auto some = [&](i64 k) {
+    const auto left = static_cast<unsigned>(std::min<i64>(n - k, 16));
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>(_bzhi_u32(0xffff, left)), p + k);
+  };
+  __m512 sum = some(0);
+  for (i64 k = 16; k < n; k += 16) sum = _mm512_add_ps(sum, some(k));
+  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+// The products of elements [first, last) with x.
+template <int kStep, typename T, typename I>
+FUNCTRANS_INLINE void put_products(const T* data, const I* indices, i64 first, i64 last, const T* x,
+                                   T* out) {
+  typedef T V __attribute__((vector_size(16)));
+  constexpr i64 kLanes = 16 / sizeof(T);
+  i64 e = first;
+  for (; e + 2 * kLanes <= last; e += 2 * kLanes) {
+    const V one = products<V, kStep>(data + e, indices + kStep * e, x);
+    const V other = products<V, kStep>(data + e + kLanes, indices + kStep * (e + kLanes), x);
+    std::memcpy(out + e, &one, sizeof(V));
+    std::memcpy(out + e + kLanes, &other, sizeof(V));
+  }
+  for (; e < last; ++e) out[e] = data[e] * x[indices[kStep * e]];
+}
+#endif
+
 template <typename T, typename I>
-void multiply_pairs(const T* data, const I* pairs, i64 n, i64 rows, i64 columns, const T* x,
-                    T* out) {
-  if (!all_pairs_inside(pairs, n, rows, columns)) {
-    for (i64 e = 0; e < n; ++e) {
-      const i64 i = pairs[2 * e], j = pairs[2 * e + 1];
-      if (static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(rows) &&
-          static_cast<std::uint64_t>(j) < static_cast<std::uint64_t>(columns)) {
-        out[i] += data[e] * x[j];
-      }
+FUNCTRANS_INLINE void add_each(const T* data, const I* pairs, i64 first, i64 last, const T* x, T* out) {
+  for (i64 e = first; e < last; ++e) out[pairs[2 * e]] += data[e] * x[pairs[2 * e + 1]];
+}
+
+template <typename T, typename I>
+FUNCTRANS_INLINE void add_runs(const PairChunk<T, I>& c, const std::int32_t* starts, const T* x,
+                               T* out) {
+  const T* data = c.data;
+  const I* pairs = c.pairs;
+  const i64 last = c.last;
+  while (*starts < c.first) ++starts;
+#if FUNCTRANS_WITH_AVX512
+  if (c.columns * static_cast<i64>(sizeof(T)) <= kNearBytes) {
+    alignas(64) T values[kPairs + 32];
+    put_products<2>(data, pairs + 1, c.first, last, x, values);
+    for (; *starts < last; ++starts) {
+      out[pairs[2 * *starts]] += sum_of(values + *starts, starts[1] - *starts);
     }
     return;
   }
+#endif
+  for (; *starts < last; ++starts) {
+    out[pairs[2 * *starts]] += sum_of_products<2>(data, pairs + 1, *starts, starts[1], x);
+  }
+}
+
+// The elements [first, last) of a chunk of coordinates; those of a row that stand side by side are
+// added up before they are added to its sum. What is done depends on the chunk as a whole, and how
+// many of it this thread has changes no bit. False if one of them is in a row that is not of
+// [low, high), which are this thread's.
+template <typename T, typename I>
+bool multiply_pairs(const PairChunk<T, I>& c, const T* x, T* out) {
+  const T* data = c.data;
+  const I* pairs = c.pairs;
   std::int32_t starts[kPairs + 16];
-  const i64 runs = starts_of_rows(pairs, n, starts);
-  if (2 * runs > n) {
-    for (i64 e = 0; e < n; ++e) out[pairs[2 * e]] += data[e] * x[pairs[2 * e + 1]];
-    return;
+  const i64 runs = starts_of_rows(pairs, c.n, c.rows, c.columns, starts);
+  if (runs < 0) {
+    for (i64 e = c.first; e < c.last; ++e) {
+      const i64 i = pairs[2 * e], j = pairs[2 * e + 1];
+      if (static_cast<std::uint64_t>(i) >= static_cast<std::uint64_t>(c.rows) ||
+          static_cast<std::uint64_t>(j) >= static_cast<std::uint64_t>(c.columns)) {
+        continue;
+      }
+      if (i < c.low || i >= c.high) return false;
+      out[i] += data[e] * x[j];
+    }
+    return true;
   }
-  for (i64 k = 0; k < runs; ++k) {
-    const i64 e = starts[k];
-    out[pairs[2 * e]] += sum_of_products<2>(data, pairs + 1, e, starts[k + 1], x);
+  if (c.low > 0 || c.high < c.rows) {
+    const I low = static_cast<I>(c.low), most = static_cast<I>(c.high - 1);
+    I outside = 0;
+    for (i64 e = c.first; e < c.last; ++e) {
+      outside |= static_cast<I>(pairs[2 * e] < low) | static_cast<I>(pairs[2 * e] > most);
+    }
+    if (outside != 0 || c.low >= c.high) return c.first == c.last;
   }
+  if (2 * runs > c.n) add_each(data, pairs, c.first, c.last, x, out);
+  else add_runs(c, starts, x, out);
+  return true;
 }
 
 template <typename T, typename I>
