@@ -4,6 +4,7 @@
 #include "library.h"
 #include "row_sums.h"
 
+#include <atomic>
 #include <memory>
 #include <new>
 #include <vector>
@@ -91,15 +92,17 @@ int sum_places(i64 dtype, i64 wide, i64 lanes, i64 parts, i64 compressed, i64 to
   return by_types(dtype, wide, [&](auto zero, auto index) {
     const Sums<decltype(zero), decltype(index)> sums{
         lanes, parts, compressed, to_rows, numbered, axes, room, sizes, counts, inputs, outputs};
-    bool enough = true;
-    parallel_pieces(lanes, 1, [&](i64 begin, i64 end) {
+    std::atomic<bool> enough{true};
+    const auto add = [&](i64 begin, i64 end) {
       try {
         for (i64 lane = begin; lane < end; ++lane) sums.add_lane(lane);
       } catch (const std::bad_alloc&) {
-        enough = false;
+        enough.store(false);
       }
-    });
-    return enough ? 0 : kOutOfMemory;
+    };
+    if (lanes == 1) add(0, 1);  // threads are for its rows
+    else parallel_pieces(lanes, 1, add);
+    return enough.load() ? 0 : kOutOfMemory;
   });
 }
 

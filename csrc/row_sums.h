@@ -5,6 +5,10 @@
 #include "sparse_runs.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <new>
+#include <thread>
 #include <vector>
 
 namespace functrans {
@@ -45,18 +49,14 @@ class RowSums {
     for (i64 k = 0; numbers_ != nullptr && k < count_; ++k) {
       std::fill_n(numbers_[k], parts_[k].nse, static_cast<I>(out_.room));
     }
+    const i64 total = elements(0, rows);
+    if (numbers_ == nullptr && total >= 2 * kGrain && out_.count + total <= out_.room &&
+        thread_count() > 1 && !loops_run_alone()) {
+      return add_on_threads();
+    }
     for (i64 row = 0; row < rows;) {
       const i64 last = end_of_block(row, rows);
-      const bool fits = out_.count + elements(row, last) <= out_.room;
-      bool plain = numbers_ == nullptr && fits && count_ <= 2;
-      for (i64 k = 0; plain && k < count_; ++k) plain = in_order(parts_[k], row, last);
-      if (!plain) {
-        for (i64 i = row; i < last; ++i) sorted_row(i);
-      } else if (count_ == 1) {
-        copy(row, last);
-      } else {
-        regular(row, last) ? merge<true>(row, last) : merge<false>(row, last);
-      }
+      add_block(row, last);
       row = last;
     }
   }
@@ -67,6 +67,65 @@ class RowSums {
     T value;
     I* number;
   };
+
+  void add_block(i64 row, i64 last) {
+    const bool fits = out_.count + elements(row, last) <= out_.room;
+    bool plain = numbers_ == nullptr && fits && count_ <= 2;
+    for (i64 k = 0; plain && k < count_; ++k) plain = in_order(parts_[k], row, last);
+    if (!plain) {
+      for (i64 i = row; i < last; ++i) sorted_row(i);
+    } else if (count_ == 1) {
+      copy(row, last);
+    } else {
+      regular(row, last) ? merge<true>(row, last) : merge<false>(row, last);
+    }
+  }
+
+  // Threads take one block after the other. The sum of a block is made in memory that stays in cache,
+  // and copied once all blocks before it are known to have so many places: these are with threads
+  // already, so that nobody waits for long.
+  void add_on_threads() {
+    const i64 rows = parts_[0].rows;
+    std::vector<i64> begins{0};
+    i64 most = 0;
+    while (begins.back() < rows) {
+      begins.push_back(end_of_block(begins.back(), rows));
+      most = std::max(most, elements(*(begins.end() - 2), begins.back()));
+    }
+    const i64 blocks = static_cast<i64>(begins.size()) - 1, width = out_.width;
+    const std::unique_ptr<std::atomic<i64>[]> starts(new std::atomic<i64>[blocks + 1]);
+    for (i64 b = 0; b <= blocks; ++b) starts[b].store(-1, std::memory_order_relaxed);
+    starts[0].store(out_.count);
+    std::atomic<i64> next{0};
+    std::atomic<bool> enough{true};
+    const auto take = [&] {
+      const Scratch scratch(most * static_cast<i64>(sizeof(T) + width * sizeof(I)));
+      if (!scratch) return enough.store(false);
+      T* const sums = scratch.as<T>();
+      I* const places = scratch.as<I>(most * static_cast<i64>(sizeof(T)));
+      for (i64 b; (b = next.fetch_add(1)) < blocks;) {
+        SumPlaces<T, I> own{most, width, sums, places};
+        try {
+          RowSums(parts_, count_, own, pointers_, nullptr).add_block(begins[b], begins[b + 1]);
+        } catch (const std::bad_alloc&) {
+          enough.store(false);
+          own.count = 0;
+        }
+        i64 start;
+        while ((start = starts[b].load(std::memory_order_acquire)) < 0) std::this_thread::yield();
+        starts[b + 1].store(start + own.count, std::memory_order_release);
+        std::memcpy(out_.sums + start, sums, static_cast<std::size_t>(own.count) * sizeof(T));
+        std::memcpy(out_.places + start * width, places,
+                    static_cast<std::size_t>(own.count * width) * sizeof(I));
+        for (i64 i = begins[b]; pointers_ != nullptr && i < begins[b + 1]; ++i) {
+          pointers_[i + 1] += static_cast<I>(start);
+        }
+      }
+    };
+    parallel_pieces(std::min<i64>(thread_count(), blocks), 1, [&](i64, i64) { take(); });
+    if (!enough.load()) throw std::bad_alloc();
+    out_.count = starts[blocks].load();
+  }
 
   i64 elements(i64 first, i64 last) const {
     i64 n = 0;

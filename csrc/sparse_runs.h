@@ -10,6 +10,7 @@
 namespace functrans {
 
 constexpr i64 kMergedRows = 1 << 13;  // elements that are merged alike
+constexpr i64 kFilled = 1 << 14;      // places that one thread fills
 // The places of a sum and its elements, of which there are `count` so far and at most `room`. An
 // index vector has `width` components; 1 where rows are told by pointers.
 template <typename T, typename I>
@@ -22,17 +23,24 @@ struct SumPlaces {
   i64 kept() const { return std::min(count, room); }
   // Zeros nowhere, behind the places that there are.
   void fill(const i64* nowhere) {
-    const i64 begin = kept(), left = room - begin;
-    std::fill_n(sums + begin, left, T(0));
-    I* to = places + begin * width;
+    parallel_pieces(room - kept(), kFilled, [&, before = kept()](i64 begin, i64 end) {
+      fill(nowhere, before + begin, before + end);
+    });
+  }
+
+ private:
+  void fill(const i64* nowhere, i64 begin, i64 end) {
+    if (begin == end) return;
+    std::fill(sums + begin, sums + end, T(0));
+    I *to = places + begin * width, *stop = places + end * width;
     if (width == 1) {
-      std::fill_n(to, left, static_cast<I>(nowhere[0]));
+      std::fill(to, stop, static_cast<I>(nowhere[0]));
     } else if (width == 2) {
       const I first = static_cast<I>(nowhere[0]), second = static_cast<I>(nowhere[1]);
-      for (i64 p = 0; p < left; ++p) to[2 * p] = first, to[2 * p + 1] = second;
-    } else if (left > 0) {
+      for (; to < stop; to += 2) to[0] = first, to[1] = second;
+    } else {
       std::copy_n(nowhere, width, to);
-      for (i64 p = width; p < left * width; ++p) to[p] = to[p - width];
+      for (to += width; to < stop; ++to) *to = to[-width];
     }
   }
 };
