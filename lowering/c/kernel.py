@@ -28,7 +28,7 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
     values_of_names,
 )
-from functrans.lowering.loops.index import LoopVar, at_least_zero
+from functrans.lowering.loops.index import Index, LoopVar, at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
@@ -257,6 +257,9 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
     def _row(self, out: CodeScope, facts: dict[Range, bool] | None = None, depth: int = 0) -> None:
         """Everything that is computed for one row, under tests whose outcome is known."""
         facts = facts or {}
+        if self.domain.total is not None and depth == 0:
+            out.line(f"const i64 R = ft_min({self.size(self.domain.row)}, "
+                     f"{self.size(self.domain.total)} - o * {self.size(self.domain.row)});")
         if depth < BRANCH_DEPTH:
             test = self._open_test(facts)
             if test is not None:
@@ -269,10 +272,11 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
                     out.take(inner)
                     out.line("} else {" if outcome else "}")
                 return
+            test = self._test_of_piece(facts)
+            if test is not None:
+                self._piece(test, out, facts, depth)
+                return
         self.writer.begin_row(out)
-        if self.domain.total is not None:
-            out.line(f"const i64 R = ft_min({self.size(self.domain.row)}, "
-                     f"{self.size(self.domain.total)} - o * {self.size(self.domain.row)});")
         _, elements = self.built(facts)
         for stage in range(1 + max(self.stages.values())):
             for m in self.kernel.members:
@@ -282,6 +286,41 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
                      if self.stages[m.tensor] == stage and m.role != "row"]
             if along:
                 self._loop(along, stage, out, facts)
+
+    def _piece(self, test: Range, out: CodeScope, facts: dict[Range, bool], depth: int) -> None:
+        """A piece of a line where a test holds for all elements, for none, or for some.
+
+        Only in the last are operands gathered: two vectors of 1,000,000 float64 joined take 0.54 ms
+        where each element asked took 1.4.
+        """
+        index, low, high = test
+        first = index - Index.of(self.kernel.i)
+        at = self.writer.index(first, CodeScope(""))
+        begins, ends = self.size(low), self.size(high)
+        if self.domain.total is not None and list(first.terms.values()) == [self.domain.row]:
+            facts = {**facts, (index - index.const, 0, self.domain.total): True}
+        for line, known in ((f"if (({at}) >= {begins} && ({at}) + R <= {ends}) {{", {test: True}),
+                            (f"}} else if (({at}) + R <= {begins} || ({at}) >= {ends}) {{",
+                             {test: False}), ("} else {", None)):
+            out.line(line)
+            inner = out.nested()
+            if known is None:
+                self._row(inner, facts, BRANCH_DEPTH)
+            else:
+                self._row(inner, {**facts, **known}, depth + 1)
+            out.take(inner)
+        out.line("}")
+
+    def _test_of_piece(self, facts: dict[Range, bool]) -> Range | None:
+        """A test on the place along a line in pieces, whose outcome is not known."""
+        if self.domain.total is None:
+            return None
+        i = self.kernel.i
+        for index, low, high in self.built(facts)[0].undecided:
+            if is_number(index.coefficient(i), 1) and not index.has_computed \
+                    and not (index - Index.of(i)).depends_on(i):
+                return index, low, high
+        return None
 
     def _open_test(self, facts: dict[Range, bool]) -> Range | None:
         """A test that is the same along the row, whose outcome is not known."""
