@@ -18,6 +18,7 @@ from functrans.core.convert import array_method
 from functrans.core.cuda import gpu_of
 from functrans.core.dims import Dim, Shape, same_shape
 from functrans.core.dtypes import as_dtype, kind
+from functrans.core.eager import is_on_gpu
 from functrans.core.errors import (
     ArgumentError,
     ConcretizationError,
@@ -129,6 +130,11 @@ def is_traced(x: Any) -> bool:
 def staged(*xs: Any) -> bool:
     """Whether an operation on xs has to be recorded: a trace is active or an operand is traced."""
     return get_trace() is not None or any(isinstance(x, Tracer) for x in xs)
+
+
+def on_host(*xs: Array) -> bool:
+    """Whether values are known and in the memory of the host, and nothing is recorded."""
+    return not staged(*xs) and not any(map(is_on_gpu, xs))
 
 
 def concrete(name: str, x: ArrayLike, argument: str, fix: str) -> np.ndarray:

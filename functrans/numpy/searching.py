@@ -22,6 +22,7 @@ from functrans.numpy.common import (
     filled,
     index_dtype,
     is_traced,
+    on_host,
     operand,
     promote_dtypes,
     refuse_out,
@@ -514,7 +515,6 @@ def _before(x: Array, y: Array) -> Array:
     return lax.bitwise_or(lax.lt(x, y), lax.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
 
 
-@composite
 def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left",
                  sorter: ArrayLike | None = None, *, method: str = "scan") -> Array:
     """Where values v go into the sorted vector a: before equal elements ("left") or behind.
@@ -538,6 +538,17 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "l
                          f"{row.shape}.", where=user_source())
     if sorter is not None:
         row = take(row, sorter)
+    size = row.shape[0]
+    dtype = index_dtype(size)
+    # many values in no order cost NumPy 70 ns each
+    if row.dtype.kind in "iuf" and on_host(row, values) and values.size <= 1 << 12:
+        return asarray(np.searchsorted(np.asarray(row), np.asarray(values), side).astype(dtype))
+    return _searched(row, values, side, method)
+
+
+@composite
+def _searched(row: Array, values: Array, side: str, method: str) -> Array:
+    """The same for what is traced, and for dtypes that NumPy does not search."""
     size = row.shape[0]
     dtype = index_dtype(size)
     if isinstance(size, int) and size == 0:

@@ -179,6 +179,7 @@ def _quantile(
             raise ArgumentError(f"functrans.numpy.{name}: method={method!r} takes no weights.",
                                 where=user_source(), fix='method="inverted_cdf"')
         a, weights = promote_dtypes_inexact(name, a, weights)
+    middle = type(q) is float and q == 0.5 and method == "midpoint" and not skip_nan
     x, q = promote_dtypes_inexact(name, a, q)
     q = operand(name, q)
     if kind_of(x.dtype) == "c":
@@ -205,6 +206,9 @@ def _quantile(
         if skip_nan:
             heavy = lax.select_n(nan, heavy, lax.full_like(heavy, 0))
         x, heavy = lax.sort((x, heavy), dimension=x.ndim - 1, num_keys=1)
+    if middle and isinstance(size, int):
+        return lax.convert_element_type(
+            lax.reshape(_middle(x, size), kept_shape if keepdims else lead), dtype)
     whole = (*q.shape, *lead)
     if skip_nan:
         count = sum(lax.bitwise_not(nan), -1, x.dtype)
@@ -301,6 +305,18 @@ def _of_nothing(name: str, shape: Any, dtype: np.dtype) -> Array:
                             why="an axis without elements has no order statistics.",
                             fix=f"nan{name}, which gives NaN")
     return lax.full(shape, np.nan, dtype)
+
+
+def _middle(x: Array, size: int) -> Array:
+    """The middle of sorted rows, of a number of elements that is known; NaN stand last in each."""
+    def at(k: int) -> Array:
+        return lax.slice_in_dim(x, k, k + 1, axis=-1)
+
+    middle = at(size // 2)
+    if size % 2 == 0:
+        middle = lax.mul(lax.add(at(size // 2 - 1), middle), lax.full_like(middle, 0.5))
+    last = at(size - 1)
+    return lax.select_n(isnan(last), middle, last)
 
 
 def _pick(x: Array, index: Array, extra: int) -> Array:

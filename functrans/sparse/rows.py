@@ -10,8 +10,7 @@ import numpy as np
 from functrans import numpy as jnp
 from functrans._runtime import csr_product
 from functrans.core.dtypes import kind
-from functrans.core.eager import is_on_gpu
-from functrans.numpy.common import staged
+from functrans.numpy.common import on_host
 from functrans.primitives.sparse import csr_dot_p, row_of_each
 from functrans.typing import Array
 
@@ -20,7 +19,7 @@ __all__ = ["csr_matmul", "csr_matmul_transposed", "pointers", "row_numbers"]
 
 def row_numbers(indices: Array, indptr: Array) -> Array:
     """The row of each stored element; one that does not exist for those of none."""
-    if _on_host(indices, indptr):
+    if on_host(indices, indptr):
         nse = indices.shape[0]
         starts = np.maximum.accumulate(np.clip(np.asarray(indptr), 0, nse))
         counts = np.diff(starts, prepend=0, append=nse)
@@ -30,14 +29,9 @@ def row_numbers(indices: Array, indptr: Array) -> Array:
     return found
 
 
-def _on_host(*xs: Array) -> bool:
-    """Whether values are known and in the memory of the host, and nothing is recorded."""
-    return not staged(*xs) and not any(map(is_on_gpu, xs))
-
-
 def pointers(rows: Array, count: int, dtype: Any) -> Array:
     """Where each row begins among sorted row numbers, and where the last ends."""
-    if _on_host(rows):
+    if on_host(rows):
         counts = np.bincount(np.asarray(rows), minlength=count)[:count]
         return jnp.asarray(np.concatenate([[0], np.cumsum(counts)]).astype(dtype))
     found = jnp.zeros((count + 1,), dtype).at[rows + 1].add(
