@@ -174,14 +174,16 @@ def speedup(one: float | None, several: float | None) -> str:
 
 
 def micro(results: Mapping[str, Any]) -> Iterator[str]:
-    """Sparse arrays: microseconds of two libraries, where the second has the operation."""
-    other = next(name for name in results["rows"][0]["microseconds"] if name != SUBJECT)
+    """Sparse arrays: the times of two libraries, where the second has the operation."""
+    of, unit = next((of, unit) for of, unit in (("microseconds", "us"), ("milliseconds", "ms"))
+                    if of in results["rows"][0])
+    other = next(name for name in results["rows"][0][of] if name != SUBJECT)
     yield from header("", "functrans", name_of(other), f"by {name_of(other)}")
     for row in results["rows"]:
-        times = row["microseconds"]
+        times = row[of]
         if other not in times:
             continue
-        yield cells(row["title"], *(f"{times[n]:g} us" if n in times else ""
+        yield cells(row["title"], *(f"{times[n]:g} {unit}" if n in times else ""
                                     for n in (SUBJECT, other)),
                     ratio(times.get(SUBJECT), times.get(other)))
 
@@ -296,6 +298,9 @@ SECTIONS = (
     Section("devices_mpi_4", "Four processes on two cores", "`benchmarks/devices_mpi.py`.",
             processes),
     Section("sparse-amd-epyc", "Sparse arrays, one thread", "`benchmarks/sparse.py`.", micro),
+    Section("sparse_programs-amd-epyc", "Programs on sparse arrays, one thread",
+            "`benchmarks/sparse_programs.py --busy`: ranking of pages, smoothing of a graph, "
+            "finite elements, a graph network, Newton's method, beside NumPy and SciPy.", micro),
     Section("sparse-h100", "Sparse arrays, one H100", "`benchmarks/sparse.py --gpu`.", micro),
     Section("special_functions-amd-epyc", "Special functions, 2^18 numbers",
             "`benchmarks/special_functions.py`.", special),
