@@ -18,6 +18,7 @@ from functrans.lowering.c import baseline, lower
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.toolchain import is_clang
 from functrans.lowering.c.units import called_names
+from tests.forks import holds_in_child
 from tests.lowering.programs_of_lanes import PROGRAMS
 
 CUT = ("branches", "nested", "rules", "running_sums")
@@ -231,10 +232,7 @@ def test_a_child_process_computes_while_a_build_is_under_way(cache, monkeypatch)
     f, args = oscillators(48)
     jitted = ft.jit(f)
     first = bits(jitted(*args))
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if bits(jitted(*args)) == first and baseline._work.thread is None else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert holds_in_child(lambda: bits(jitted(*args)) == first and baseline._work.thread is None)
     wait_for_builds()
 
 

@@ -1,7 +1,5 @@
 """Threads of OpenMP in place of our own: the same results, to the bit, also after a fork."""
 
-import os
-import signal
 import threading
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError
+from tests.forks import holds_in_child
 
 X = np.random.default_rng(0).standard_normal((300, 700)).astype("f")
 
@@ -59,17 +58,17 @@ def test_several_python_threads(four_threads):
     assert not wrong
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of threads and fork
 def test_a_child_of_fork_has_threads_of_its_own(four_threads):
     expected = values()
+
+    def same_on_own_threads():
+        same = all((a == b).all() for a, b in zip(values(), expected, strict=True))
+        return same and ft.config.thread_layer() == "functrans"
+
     with ft.config.threads("openmp"):
         values()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(20)  # it would wait forever for threads that did not come along
-            same = all((a == b).all() for a, b in zip(values(), expected, strict=True))
-            os._exit(0 if same and ft.config.thread_layer() == "functrans" else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        # it would wait forever for threads that did not come along
+        assert holds_in_child(same_on_own_threads, seconds=20)
 
 
 def test_settings():
