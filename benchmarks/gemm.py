@@ -2,10 +2,10 @@
 
     python benchmarks/gemm.py [--seconds S] [--budget S] [--write] [--more | --held-out] [words]
 
-from the repository's root. Every round times every library once, after a rest in which the threads
-of the one before go to sleep; the median and the best of the rounds are printed. `--write` keeps
-them in benchmarks/results/. Products with an epilogue are programs of `jit`; of all others the
-library's function is called alone.
+from the repository's root. Every round times every library once, when the threads of the one before
+sleep, in calls of 2 ms after as many that are not timed; the median and the best of the rounds are
+printed. `--write` keeps them in benchmarks/results/. Products with an epilogue are programs of
+`jit`; of all others the library's function is called alone.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def row(title: str, seconds: float) -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="measure cases with one of these words")
-    parser.add_argument("--seconds", type=float, default=1.5, help="of a case")
+    parser.add_argument("--seconds", type=float, default=2.5, help="of a case")
     parser.add_argument("--budget", type=float, default=3600, help="seconds, then no more cases")
     parser.add_argument("--write", action="store_true", help="keep what was measured")
     parser.add_argument("--held-out", action="store_true",

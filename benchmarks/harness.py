@@ -33,6 +33,7 @@ RESULTS = Path(__file__).parent / "results"
 ROUND_SECONDS, CASE_SECONDS, LEAST_ROUNDS = 0.002, 10.0, 15
 SLOW_SECONDS, SLOW_ROUNDS = 1.0, 3
 REACH = 14
+QUIET_SHARE, QUIET_SECONDS = 0.1, 0.5
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,9 @@ def measure(
 
     A round of a library lasts about ROUND_SECONDS, less than a time slice of the system, so that
     the median is of rounds that nothing interrupted even where other programs run. Slow cases make
-    fewer rounds, at least `least`, to end in about `seconds`. `rest` is slept before each round of
-    a library: the threads of some spin for milliseconds after their work, on the next one's core.
+    fewer rounds, at least `least`, to end in about `seconds`. Before each round of a library
+    `rest` is slept, and until the threads of the one before do (`await_quiet`). Every second time
+    the order turns round, so that none always comes after the same one.
     A library whose call takes more than SLOW_SECONDS is in the first SLOW_ROUNDS only.
     """
     timings, errors = runnable(case)
@@ -171,9 +173,10 @@ def measure(
         if not names:
             break
         shift = index % len(names)
-        for name in names[shift:] + names[:shift]:
+        order = names[shift:] + names[:shift]
+        for name in order[::-1] if index // len(names) % 2 else order:
             if rest:
-                time.sleep(rest)
+                await_quiet(rest)
                 if not samples[name] or samples[name][-1] < SLOW_SECONDS:
                     # Caches, pages and sleeping threads are this library's again: after a peer that
                     # moved 160 MB, calls of 50 us took 1 ms (300, 130, 76 us, ...) to be so, and
@@ -182,6 +185,22 @@ def measure(
             samples[name].append(timers[name].timeit(loops[name]) / loops[name])
     return summarise(case.title, samples, case.bound, case.slack,
                      unit=case.unit, amount=case.amount, errors=errors, kept=kept)  # fmt: skip
+
+
+def await_quiet(rest: float) -> None:
+    """Sleep `rest` seconds, again and again until one in which no thread of the process computes.
+
+    Idle threads of some libraries look for work before they sleep, on the next one's cores: those
+    of NumPy's OpenBLAS for 45 ms. Given up after QUIET_SECONDS: threads that never sleep are no
+    reason to measure nothing.
+    """
+    end = time.perf_counter() + QUIET_SECONDS
+    while True:
+        begin, used = time.perf_counter(), time.process_time()
+        time.sleep(rest)
+        now = time.perf_counter()
+        if time.process_time() - used < QUIET_SHARE * (now - begin) or now >= end:
+            return
 
 
 def runnable(case: Case) -> tuple[dict[str, Timing], dict[str, str]]:

@@ -43,6 +43,30 @@ def test_ladder_runs():
         exec(statement, dict(names))
 
 
+class Clock:
+    """A clock of a process whose other threads compute for so long."""
+
+    def __init__(self, busy):
+        self.now, self.busy = 0.0, busy
+
+    def perf_counter(self):
+        return self.now
+
+    def process_time(self):
+        return min(self.now, self.busy)
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.mark.parametrize("busy, waited", [(0.0, 0.01), (0.045, 0.06), (60.0, 0.5)])
+def test_a_round_begins_when_the_threads_of_the_one_before_sleep(monkeypatch, busy, waited):
+    clock = Clock(busy)
+    monkeypatch.setattr(harness, "time", clock)
+    harness.await_quiet(0.01)
+    assert clock.now == pytest.approx(waited, abs=0.011)
+
+
 def test_a_row_is_judged_by_its_bound_or_by_a_peer():
     samples = {"functrans": [2.0, 3.0, 4.0], "numpy": [3.0, 3.0, 3.0]}
     assert harness.summarise("", samples, 3.0).passed
