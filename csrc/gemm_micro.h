@@ -264,7 +264,8 @@ void direct(i64 m, i64 n, i64 k, const void* a_start, i64 a_row, i64 a_col, cons
   using E = typename S::Element;
   const i64 panels = (m + MR - 1) / MR;
   // short rows come and go faster than a processor asks for them by itself
-  const bool fetches = a_col == 1 && panels > kPanelsAhead && k * static_cast<i64>(sizeof(E)) <= 64 &&
+  const bool fetches = panels > kPanelsAhead && a_col == 1 &&
+                       k * static_cast<i64>(sizeof(E)) <= 64 &&
                        n * static_cast<i64>(sizeof(typename S::Sum)) <= 64;
   i64 i = 0;
   for (i64 panel = 0; panel < panels; ++panel) {
