@@ -48,8 +48,8 @@ class Packed {
     tile_rows_ = std::min(tile_rows_, round_up(p_.g.m, kernels_.mr));
     tile_columns_ = std::min(tile_columns_, round_up(p_.g.n, kernels_.nr));
     const bool own = !serial_ && thread_count() >= sizes_.own_threads && !loops_run_alone();
-    if (!serial_) shrink_tiles(own);
     in_place_ = kernels_.rows_block != nullptr && has_whole_rows();
+    if (!serial_) shrink_tiles(own);
     // What only one tile reads is packed by the task of that tile, and stays in its cache.
     own_a_ = !in_place_ && !few_ && (own || p_.g.n <= tile_columns_);
     own_b_ = !p_.turned && (own || (!own_a_ && p_.g.m <= tile_rows_));
@@ -94,7 +94,8 @@ class Packed {
 
   // Smaller tasks where there would be too few to share. No sum depends on the tile that it is in.
   void shrink_tiles(bool own) {
-    const i64 threads = thread_count(), least = sizes_.least_panels;
+    // where no task packs, a panel of rows each costs nothing
+    const i64 threads = thread_count(), least = in_place_ && p_.turned ? 1 : sizes_.least_panels;
     const bool one_row = p_.g.m <= tile_rows_;  // then columns are packed once in any case
     const i64 most = own ? sizes_.own_tasks * threads : 2 * threads;
     const i64 wanted = threads == 1 ? 1 : std::min(most, p_.work() / kPieceWork);

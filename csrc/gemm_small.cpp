@@ -10,6 +10,8 @@ namespace {
 constexpr i64 kStackBytes = 16384;
 constexpr i64 kShortSum = 16;  // of which packing takes as long as multiplying
 constexpr i64 kDotTask = 16;  // columns at a time
+// Tasks for each thread where there is work for them: threads of 24 tasks on 16 have one or two.
+constexpr i64 kTasks = 4;
 
 // Rows i0:i1 and columns j0:j1, whole k; b is read where it is.
 bool multiply_in_place(const Product& p, const char* a, i64 a_row, i64 a_col, const char* b,
@@ -121,10 +123,16 @@ i64 tasks_in_place(const Product& p) {
 
 bool run_in_place(const Product& p, bool serial) {
   const ft_gemm& g = p.g;
-  const auto [height, width] = TileInPlace(p);
+  auto [height, width] = TileInPlace(p);
+  // Fewer rows where there would be too few tasks to share: no sum depends on the task it is in.
+  const i64 columns = divide_up(g.n, width), mr = p.kernels.mr;
+  const i64 wanted = serial ? 1 : std::min<i64>(kTasks * thread_count(), p.work() / kPieceWork);
+  while (height > mr && divide_up(g.m, height) * columns < wanted) {
+    height = round_up(height / 2, mr);
+  }
   const i64 row_tiles = divide_up(g.m, height);
   std::atomic<bool> failed{false};
-  each(tasks_in_place(p), 1, serial, p.work(), [&](i64 begin, i64 end) {
+  each(row_tiles * columns, 1, serial, p.work(), [&](i64 begin, i64 end) {
     for (i64 tile = begin; tile < end; ++tile) {
       const i64 i = tile % row_tiles * height, j = tile / row_tiles * width;
       if (!multiply_in_place(p, p.a, g.a_row, g.a_col, p.b, g.b_row, i, std::min(g.m, i + height),

@@ -272,6 +272,28 @@ def test_results_do_not_depend_on_threads(shape: tuple[int, int, int]) -> None:
     np.testing.assert_array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(("m", "n", "k"), [
+    (1000, 1010, 7), (777, 13, 40), (1, 4096, 900), (1, 5000, 257), (1, 3001, 700), (24, 900, 70)])
+def test_tasks_of_other_sizes_on_more_threads_have_the_same_bits(
+    m: int, n: int, k: int, dtype: Any) -> None:
+    rng = np.random.default_rng(k)
+    a, b, before = (sample(rng, dtype, *shape) for shape in ((m, k), (k, n), (m, n)))
+    results = []
+    try:
+        for threads in (1, 3, 16):
+            _runtime.set_num_threads(threads)
+            results.append([gemm(a, b, np.empty((m, n), dtype)),
+                            gemm(a, b, before.copy(), accumulate=True),
+                            gemm(a, b, before.copy(), accumulate=True, alpha=2.0)])
+    finally:
+        _runtime.set_num_threads(None)
+    check(results[2][2], a, b, 2.0, before)
+    for other in results[1:]:
+        for one, expected in zip(other, results[0], strict=True):
+            np.testing.assert_array_equal(one.view(np.uint8), expected.view(np.uint8))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_many_rows_with_few_columns_of_a_transposed_operand(dtype: Any) -> None:
     rng = np.random.default_rng(21)
