@@ -107,7 +107,8 @@ void LoopCost::forget() noexcept {
   for (std::atomic<std::uint32_t>& took : entry_->took) write(took, 0);
   for (std::atomic<std::uint32_t>* each :
        {&entry_->runs, &entry_->alone, &entry_->level, &entry_->trials, &entry_->next,
-        &entry_->before, &entry_->changed, &entry_->fastest, &entry_->doubts, &entry_->doubted}) {
+        &entry_->before, &entry_->changed, &entry_->fastest, &entry_->doubts, &entry_->doubted,
+        &entry_->retried}) {
     write(*each, 0);
   }
 }
@@ -116,14 +117,21 @@ void LoopCost::forget() noexcept {
 // and -1 where nothing was.
 int LoopCost::best_level(int top) const noexcept {
   const int in_use = static_cast<int>(read(entry_->level));
+  const auto cost = [&](int level) {  // or nothing where it is not known
+    if (samples(level) < (level == 0 ? 1 : kSamples)) return 0.0;
+    return static_cast<double>(took(level)) * (level == in_use ? 1 - kStays / 100.0 : 1);
+  };
+  const bool is_short = alone_ < kShort;
+  const double gain = 1 + (is_short ? kGainShort : kGain) / 100.0;
   int best = -1;
   double least = 0, weight = 1;
   for (int level = 0; level <= top; ++level) {
-    double cost = static_cast<double>(took(level)) * weight;
-    weight *= 1 + kGain / 100.0;
-    if (samples(level) < (level == 0 ? 1 : kSamples)) continue;
-    if (level == in_use) cost *= 1 - kStays / 100.0;
-    if (best < 0 || cost < least) best = level, least = cost;
+    const double now = cost(level) * weight;
+    if (is_short) weight *= gain;
+    if (now > 0 && (best < 0 || now < least)) best = level, least = now;
+  }
+  for (int level = 0; !is_short && level < best; ++level) {
+    if (const double now = cost(level); now > 0 && now <= least * gain) return level;
   }
   return best;
 }
@@ -181,7 +189,10 @@ LoopCost::Choice LoopCost::choose(std::int64_t most, bool uncertain, LoopsMay ma
     write(entry_->trials, 0);
     write(entry_->next, 0);
   }
-  const int other = trial_level(best, top, tries_one);
+  const int retried = static_cast<int>(read(entry_->retried));
+  write(entry_->retried, 0);
+  const bool again = retried > 0 && retried <= top && retried != best;
+  const int other = again ? retried : trial_level(best, top, tries_one);
   tries_ = other >= 0;
   if (tries_) choice.now = threads_of(other, most);
   return choice;
@@ -245,7 +256,10 @@ void LoopCost::note_together(std::int64_t nanoseconds, std::int64_t threads, std
   const std::int64_t least = same ? std::min(nanoseconds, time_in(fastest)) : nanoseconds;
   write(entry_->doubts, doubts);
   write(entry_->fastest, packed(least, level));
-  if (doubts < kDoubts) return;
+  if (doubts < kDoubts) {
+    if (tries_) write(entry_->retried, level);
+    return;
+  }
   write(entry_->fastest, 0);
   write(entry_->doubted, doubted | 1u << level);
   write(entry_->took[level], least);

@@ -3,9 +3,10 @@
 // A loop is known by its function, its range, its grain and the caller's estimate. What it takes on
 // 1, 2, 4, ... threads is remembered apart (a level each), from its ordinary runs: the first ones
 // are on one thread, whatever the estimate was; then its neighbours' levels are tried, and the best
-// is kept, with which a neighbour is compared again after twice as many runs each time. The level
-// before it has to take a tenth longer, since more threads cost others something, too: what several
-// threads have written, the next step fetches from their caches, and other processes need the CPUs.
+// is kept, with which a neighbour is compared again after twice as many runs each time. Those are the
+// fewest threads that take a twentieth more than the fastest at most, since more of them cost others
+// something, too: what several threads have written, the next step fetches from their caches, and
+// other processes need the CPUs. Short loops are kept on fewer.
 // A loop that takes twice or half of its time in two runs in a row on one thread, or in eight on
 // several, is measured anew as if it were another one.
 // Constants are from 16 cores of a Xeon (Sapphire Rapids, a virtual machine), us of a loop of so
@@ -43,15 +44,18 @@ constexpr std::int64_t kShort = 200000;
 // that is `kMostDoubled`, and as few again where another level became the best.
 constexpr std::uint32_t kSamples = 2, kTryAgain = 32, kMostDoubled = 7;
 // Runs in a row whose threads were late or had no CPU for a while, until the fastest of them counts
-// all the same: with more threads than cores there are no others.
+// all the same: with more threads than cores there are no others. A trial is repeated at once so
+// often, since its first run on more threads wakes some of them.
 constexpr std::uint32_t kDoubts = 3;
 // Runs in a row that take twice or half of what is known, until all is measured anew: on one thread,
 // and on several, which others delay more often and for longer. Of a loop that is often measured
 // anew twice as many each time, up to the power that is `kMostRelearned`: one whose data is in caches
 // for some runs and in memory for others.
 constexpr std::uint32_t kChanged = 2, kChangedTogether = 8, kMostRelearned = 6;
-// Percent by which half of the threads have to take longer than a level that is chosen.
-constexpr std::int64_t kGain = 10;
+// Percent of the fastest level's time that fewer threads may take more: a tenth for each level left a
+// loop on 4 of 16 threads that took 1.2 times as long so. Of short loops, whose times vary the more
+// the more threads they have, it is still so much by which half of the threads have to be slower.
+constexpr std::int64_t kGain = 5, kGainShort = 10;
 // Percent of its time by which another level has to be faster than the one that is in use.
 constexpr std::int64_t kStays = 3;
 // Loops of less are run without a look at signals.
@@ -122,6 +126,7 @@ class LoopCost {
     std::atomic<std::uint32_t> fastest{0};    // of the doubtful runs of a level, ...
     std::atomic<std::uint32_t> doubts{0};     // ... so many by now
     std::atomic<std::uint32_t> doubted{0};    // levels known by such runs alone, a bit each
+    std::atomic<std::uint32_t> retried{0};    // the level that the next run is on: 0 for none
   };
   static Entry table_[1 << 14];  // only pages in use take memory
 

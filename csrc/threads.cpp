@@ -32,6 +32,9 @@ constexpr std::int64_t kPieces = 12;
 // whose loops want it awake. Kernels of one program follow one another in less.
 constexpr std::int64_t kWatch = 30000;
 constexpr std::int64_t kWatchInProgram = 200000;
+// ... and at most while others are not yet done with a loop: one that sleeps meanwhile comes late to
+// the next loop, by 30 to 80 us on a virtual machine, so that others wait for it and sleep in turn.
+constexpr std::int64_t kWatchOthers = 1000000;
 // A thread that watches offers its CPU to others so often. Where one takes it, which shows as a gap,
 // threads watch as if no program ran for a while.
 constexpr std::int64_t kYieldAfter = 4000;
@@ -94,6 +97,7 @@ struct Pool {
   alignas(64) std::atomic<int> programs{0};  // that run and want helpers awake, ...
   std::atomic<int> watching{0};              // ... up to this number
   std::atomic<std::int64_t> ended{0};        // when the last of them was done
+  std::atomic<std::int64_t> done{0};         // when the last loop was
   std::atomic<std::int64_t> crowded{0};      // until when others are taken to need the CPUs
   std::atomic<std::uint64_t> busy[CPU_SETSIZE / 64]{};  // CPUs on which threads of the job run
   Share shares[kMaxThreads];
@@ -312,12 +316,17 @@ void* work(void* argument) {
     const std::uint32_t seen = pool.epoch.load(std::memory_order_acquire);
     if (help(number, seen, place)) used = clock_nanoseconds();
     const auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
-    const auto end = [number, used] {
+    const bool was_wanted = number <= static_cast<int>(seen % kEpoch);
+    const auto end = [number, used, was_wanted] {
       if (is_crowded(used)) return used + kWatch / 2;
+      const bool others = was_wanted && pool.state.load(std::memory_order_relaxed) != 0;
+      if (others) return used + kWatchOthers;
       if (is_watched(number)) return used + kWatchInProgram;
       const bool was_watched = number <= pool.watching.load(std::memory_order_relaxed);
-      return kWatch + (was_watched ? std::max(used, pool.ended.load(std::memory_order_relaxed))
-                                   : used);
+      std::int64_t last = used;
+      if (was_watched) last = std::max(last, pool.ended.load(std::memory_order_relaxed));
+      if (was_wanted) last = std::max(last, pool.done.load(std::memory_order_relaxed));
+      return kWatch + std::min(last, used + kWatchOthers);
     };
     if (watch_until(called, end)) continue;
     asleep.store(1, std::memory_order_seq_cst);
@@ -458,8 +467,9 @@ bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t step, std
   const std::int64_t end = clock_nanoseconds();
   // Who has not joined by now is not waited for.
   std::uint32_t state = pool.state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  const std::int64_t waits = std::clamp(end - begin, kWatch, kWatchInProgram);
   if (state != 0 && !watch_until([] { return pool.state.load(std::memory_order_acquire) == 0; },
-                                 [end] { return end + kWatch; })) {
+                                 [=] { return end + (is_crowded(end) ? kWatch : waits); })) {
     state = pool.state.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
     while (state != kCallerSleeps) {
       futex_wait(pool.state, state, stops == nullptr ? nullptr : &kWaitAtMost);
@@ -472,6 +482,7 @@ bool run_on_pool(RangeFn body, void* arg, std::int64_t n, std::int64_t step, std
   if (now - end > kGap + (end - begin)) {
     pool.crowded.store(now + kCrowded, std::memory_order_relaxed);
   }
+  pool.done.store(now, std::memory_order_relaxed);
   pool.state.store(0, std::memory_order_relaxed);
   pool.spent.fetch_add(end - begin, std::memory_order_relaxed);
   return stops == nullptr || stops(context) == 0;
@@ -524,6 +535,8 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
   if (!few) pieces = std::clamp(time / kPieceTime, threads, threads * kPieces);
   const std::int64_t each = (grains - 1) / pieces + 1;
   const bool awake = openmp || awake_among(threads - 1) + 1 == threads;
+  // a trial with more threads than the loop is usually on wakes some, and is repeated
+  const bool usual = threads <= best || awake_among(best - 1) + 1 < best;
   bool whole;
   if (threads == 1) {
     whole = run_alone(body, arg, n, step, stops, context);
@@ -541,7 +554,8 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     if (threads > 1 && is_long) cost.note_spent(openmp ? taken * threads : pool.spent.load());
     const bool all = openmp || 2 * pool.joined.load() >= threads - 1;
     if (threads > 1) {
-      cost.note_together(taken, threads, most, (awake || few || is_long) && !crowded && all);
+      cost.note_together(taken, threads, most,
+                         (awake || few || (is_long && usual)) && !crowded && all);
     }
   } else if (running != nullptr) {
     running->disturb();

@@ -60,6 +60,27 @@ void simulated_loop(int number, int estimate, const double* times, int threads, 
   }
 }
 
+// The same of one whose threads sleep after a run without them, and take `wake` more to come; of its
+// runs the first `slow` on all threads take twice as long.
+void simulated_waking_loop(int number, const double* times, double wake, int threads, int slow,
+                           int runs, double noise, int seed, int* used) {
+  Noise noisy{std::mt19937_64(seed), noise};
+  int before = threads;
+  for (int k = 0; k < runs; ++k) {
+    LoopCost cost(body, number, 1, 1000000, threads, threads);
+    const LoopCost::Choice choice = cost.choose(threads, false);
+    used[k] = static_cast<int>(choice.now);
+    const bool asleep = used[k] > before, late = used[k] == threads && slow-- > 0;
+    before = used[k];
+    const double needs = times[level_of(used[k])] * (late ? 2 : 1) + (asleep ? wake : 0);
+    if (used[k] == 1) {
+      cost.note_alone(noisy(needs));
+    } else {
+      cost.note_together(noisy(needs), used[k], threads, !asleep);
+    }
+  }
+}
+
 // A program of so many loops, known by numbers from `first` on, each of which takes `times[k]` on
 // level k and `move` more after a loop on another one; the time of each run without noise is in
 // `taken`.
