@@ -258,13 +258,14 @@ def _kept(value: Any, trace: Trace | None) -> Any:
     if not isinstance(value, Tracer):
         return value
     while trace is not None:
-        if value._trace is trace:
+        if trace.keeps(value._trace):
             return value
         trace = trace.parent
     raise LeakedTracerError(
         f"a value of {value._trace.describe()}, is written into a reference from outside of it.",
         where=user_source(), why="it would stay there when the transform has ended.",
-        fix="give the reference to the transformed function as an argument, or make it inside; "
+        fix="give the reference to the transformed function as an argument (of grad: one of "
+            "argnums), or make it inside; "
             "lax.stop_gradient(x) of what is not to be differentiated")
 
 

@@ -74,6 +74,10 @@ class Trace:
         """Interpret a call of a function with custom rules; by default, run the function."""
         return list(self.run(call.fun, *args))
 
+    def keeps(self, trace: Trace) -> bool:
+        """Whether values of `trace` live as long as this one does."""
+        return trace is self
+
     def token(self, cell: Any) -> Any:
         """The token of a cell, where the trace has some."""
         raise TypeError(f"{type(self).__name__} has no tokens")

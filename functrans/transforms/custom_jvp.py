@@ -17,6 +17,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall, WithRules
 from functrans.core.errors import CustomRuleError, public
@@ -29,6 +30,7 @@ from functrans.core.trace import get_trace
 from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.core.varying import alike
 from functrans.transforms.batching import BatchTrace, front
+from functrans.transforms.cells import CellArguments, cell_arguments
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_call import (
     LazyJaxpr,
@@ -46,6 +48,7 @@ from functrans.transforms.custom_call import (
     rule_stays_lazy,
     staging_rule_of,
 )
+from functrans.transforms.custom_rule_cells import JVPRuleOfCells
 from functrans.transforms.flat import (
     FlatFunction,
     check_callable,
@@ -360,15 +363,24 @@ class custom_jvp(WithRules[P, R]):  # a decorator, named as in JAX
                                       "def rule(primals, tangents): return out, tangent_out")
         given = bind_arguments(self.fun, args, kwargs)
         fixed = {i % len(given): given[i % len(given)] for i in self.nondiff_argnums}
-        leaves, tree = flatten_args([a for i, a in enumerate(given) if i not in fixed],
-                                    name_of(self.fun))
+        dynamic = tuple([a for i, a in enumerate(given) if i not in fixed])
+        name = name_of(self.fun)
+        cells = cell_arguments(dynamic, name)
+        leaves, tree = flatten_args(dynamic if cells is None else cells.others, name)
         leaves = alike(leaves)
         rule_args = [fixed[i] for i in sorted(fixed)]
-        flat = FlatFunction(_filled_in(self.fun, fixed, len(given)), tree, {}, "custom_jvp")
-        rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))
-        outs = JVPRuleCall(flat, rule, name_of(self.fun), self,
-                           (*self.user_functions, *rule_args),
-                           self.symbolic_zeros).apply(get_trace(), leaves)
+        fun = _filled_in(self.fun, fixed, len(given))
+        flat = FlatFunction(fun if cells is None else lambda *others: fun(*cells.among(others)),
+                            tree, {}, "custom_jvp")
+        rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves), cells)
+        values = (*self.user_functions, *rule_args)
+        if cells is None:
+            outs: Any = JVPRuleCall(flat, rule, name, self, values,
+                                    self.symbolic_zeros).apply(get_trace(), leaves)
+        else:
+            pure = JVPRuleOfCells(flat, rule, cells, name, self.symbolic_zeros)
+            outs = pure.results(JVPRuleCall(pure.flat, pure.rule, name, self, values,
+                                            True).apply(get_trace(), pure.leaves(leaves)))
         results: R = tree_unflatten(flat.out_tree, outs)
         return results
 
@@ -384,17 +396,27 @@ class _FlatRule:
     """A user's jvp rule on lists of leaves, with its results checked."""
 
     def __init__(self, jvp: Callable[..., Any], rule_args: list[Any], tree: Any,
-                 flat: FlatFunction, name: str, count: int) -> None:
+                 flat: FlatFunction, name: str, count: int, cells: CellArguments | None) -> None:
         self.jvp, self.rule_args, self.tree, self.flat = jvp, rule_args, tree, flat
-        self.name, self.count = name, count
+        self.name, self.count, self.cells = name, count, cells
 
     def __call__(self, *args: Any) -> list[Any]:
-        primals, given = args[:self.count], iter(args[self.count:])
-        tangents = [next(given) if f else np.zeros(p.shape, dtypes.float0) for p, f in
-                    zip(primals, differentiable_flags([get_aval(p) for p in primals]), strict=True)]
+        outs, tangents = self.run(args[:self.count], args[self.count:], ())
+        return outs + tangents
+
+    def whole(self, leaves: Sequence[Any], cells: Sequence[RefCell] | None = None) -> Any:
+        """The arguments of the function, or their tangents with `cells` for those of cells."""
+        return tuple(tree_unflatten(self.tree, leaves)) if self.cells is None else \
+            self.cells.among(leaves, cells)
+
+    def run(self, primals: Sequence[Any], tangents: Sequence[Any],
+            cells: Sequence[RefCell]) -> tuple[list[Any], list[Any]]:
+        """Outputs and the tangents of those that are differentiable."""
+        given, flags = iter(tangents), differentiable_flags([get_aval(p) for p in primals])
+        filled = [next(given) if f else np.zeros(p.shape, dtypes.float0)
+                  for p, f in zip(primals, flags, strict=True)]
         with own_lines():
-            result = self.jvp(*self.rule_args, tuple(tree_unflatten(self.tree, primals)),
-                              tuple(tree_unflatten(self.tree, tangents)))
+            result = self.jvp(*self.rule_args, self.whole(primals), self.whole(filled, cells))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise CustomRuleError(
                 f"the jvp rule {self.name} returned {type(result).__name__}, not a pair.",
@@ -411,7 +433,7 @@ class _FlatRule:
         what = f"a tangent from the jvp rule {self.name}"
         checked = [self._tangent(t, get_aval(o), what)
                    for o, t in zip(outs, out_tangents, strict=True)]
-        return outs + [t for t in checked if t is not None]
+        return outs, [t for t in checked if t is not None]
 
     @staticmethod
     def _tangent(tangent: Any, aval: ShapedArray, what: str) -> Any:

@@ -18,7 +18,7 @@ from functrans._runtime import get_trace, set_trace
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
-from functrans.core.cells import RefCell, cells_in_use
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall, WithRules
 from functrans.core.errors import CustomRuleError, TreeMismatchError, public
@@ -39,7 +39,7 @@ from functrans.core.varying import alike
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
 from functrans.transforms.batching import BatchTrace, batch_flat, front
-from functrans.transforms.cells import CellArguments, holds_cells
+from functrans.transforms.cells import CellArguments, cell_arguments
 from functrans.transforms.custom_call import (
     LazyJaxpr,
     RuleByZeros,
@@ -55,7 +55,7 @@ from functrans.transforms.custom_call import (
     rule_stays_lazy,
 )
 from functrans.transforms.custom_jvp import closure_tangents
-from functrans.transforms.custom_vjp_cells import CellRules
+from functrans.transforms.custom_rule_cells import VJPRulesOfCells
 from functrans.transforms.flat import (
     FlatFunction,
     check_callable,
@@ -471,8 +471,7 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
         given = bind_arguments(self.fun, args, kwargs)
         fixed = {i % len(given): given[i % len(given)] for i in self.nondiff_argnums}
         dynamic = tuple([a for i, a in enumerate(given) if i not in fixed])
-        cells = CellArguments(dynamic, name_of(self.fun)) \
-            if cells_in_use() and holds_cells(dynamic) else None
+        cells = cell_arguments(dynamic, name_of(self.fun))
         leaves, tree = flatten_args(dynamic if cells is None else cells.others, name_of(self.fun))
         leaves = alike(leaves)
         rules = _FlatRules(self, fixed, len(given), tree, [get_aval(x) for x in leaves], cells)
@@ -481,7 +480,7 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
             outs: Any = VJPRuleCall(rules.flat, rules.forward, rules.backward, name, self,
                                     closure).apply(get_trace(), leaves)
         else:
-            pure = CellRules(rules, cells.cells, name)
+            pure = VJPRulesOfCells(rules, cells.cells, name)
             outs = pure.results(VJPRuleCall(pure.flat, pure.forward, pure.backward, name, self,
                                             closure, True).apply(get_trace(), pure.leaves(leaves)))
         results: R = tree_unflatten(rules.flat.out_tree, outs)

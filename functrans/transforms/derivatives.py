@@ -21,7 +21,6 @@ from functrans.core.tree import tree_flatten, tree_leaves, tree_map, tree_struct
 from functrans.primitives.base import full, zeros
 from functrans.primitives.convert import convert_element_type
 from functrans.transforms.flat import (
-    FlatFunction,
     check_callable,
     flatten_args,
     name_of,
@@ -29,9 +28,7 @@ from functrans.transforms.flat import (
     wraps,
 )
 from functrans.transforms.forward import jvp
-from functrans.transforms.jvp import strip_tangents
-from functrans.transforms.linearize import linearize_flat
-from functrans.transforms.reverse import float0_zeros, vjp
+from functrans.transforms.reverse import float0_zeros, linearization, vjp
 from functrans.transforms.vmap import vmap
 
 if TYPE_CHECKING:
@@ -197,8 +194,6 @@ def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
                     allow_int: bool) -> tuple[Any, Any, Any]:
     positions = normalize_argnums(argnums, len(args), "grad")
     given = tuple([args[i] for i in positions])
-    leaves, tree = flatten_args(given, "grad")
-    active = [_is_active(x, "grad", holomorphic, allow_int) for x in leaves]
 
     def call(*selected: Any) -> Any:
         if len(positions) == len(args) == 1:
@@ -208,16 +203,17 @@ def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             full_args[i] = x
         return fun(*full_args, **kwargs)
 
-    flat = FlatFunction(call, tree, {}, "grad", has_aux)
-    outs, derivative = linearize_flat(flat, leaves, active)
-    _check_scalar(fun, outs, flat.out_tree, holomorphic)
-    value = outs[0]
-    aux = strip_tangents(flat.aux) if has_aux else None
-    cotangents = iter(derivative.backwards([full((), 1, value.dtype)]))
+    found = linearization(call, given, "grad", has_aux,
+                          lambda x: _is_active(x, "grad", holomorphic, allow_int))
+    _check_scalar(fun, found.outs, found.out_tree, holomorphic)
+    found.write()
+    value = found.outs[0]
+    cotangents = iter(found.derivative.backwards(
+        [full((), 1, value.dtype), *[None] * len(found.last)]))
     gradients = [_gradient(x, next(cotangents)) if a else float0_zeros(x)
-                 for x, a in zip(leaves, active, strict=True)]
-    result = tree_unflatten(tree, gradients)
-    return value, aux, result if isinstance(argnums, (tuple, list)) else result[0]
+                 for x, a in zip(found.primals, found.active, strict=True)]
+    result = tree_unflatten(found.in_tree, gradients)
+    return value, found.aux, result if isinstance(argnums, (tuple, list)) else result[0]
 
 
 def _gradient(x: Any, cotangent: Any) -> Any:

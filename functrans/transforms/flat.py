@@ -95,7 +95,8 @@ def flatten_args(args: Sequence[Any], what: str,
             raise NonArrayError(
                 f"{what}: {argument_name(path, keywords)} is a reference.", where=user_source(),
                 why="it stands for a place, and this is a function of arrays.",
-                fix="close over it: lambda x: f(x, ref)")
+                fix="close over it: lambda x: f(x, ref); or make it inside: "
+                    "lambda v: f(functrans.new_ref(v))")
     return [to_array(x, f"{what}: {argument_name(path, keywords)}") for path, x in paths], tree
 
 

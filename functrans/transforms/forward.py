@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
-from functrans.core.cells import RefCell, cells_in_use
+from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import (
     ArgumentError,
@@ -20,8 +20,8 @@ from functrans.core.errors import (
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.tree import check_same_structure, tree_flatten, tree_paths, tree_unflatten
-from functrans.transforms.cells import CellArguments, holds_cells, refuse_twice, write_all
-from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, split_aux
+from functrans.transforms.cells import CellArguments, cell_arguments, refuse_twice, write_all
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.jvp import jvp_flat, strip_tangents
 from functrans.transforms.tangents import instantiate, tangent_aval
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 A = TypeVar("A")
 
-__all__ = ["check_tangents", "jvp", "public_tangent"]
+__all__ = ["check_tangent_cells", "check_tangents", "jvp", "public_tangent"]
 
 
 @overload
@@ -63,8 +63,9 @@ def jvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[P
         if not isinstance(value, (tuple, list)):
             raise ArgumentError(f"jvp: {name} must be a tuple of arguments, got "
                                 f"{type(value).__name__}.", fix="jvp(fun, (x,), (t,))")
-    if cells_in_use() and holds_cells(primals):
-        return _jvp_of_cells(fun, tuple(primals), tuple(tangents), has_aux)
+    cells = cell_arguments(tuple(primals), "jvp")
+    if cells is not None:
+        return _jvp_of_cells(fun, cells, tuple(tangents), has_aux)
     leaves, tree = flatten_args(primals, "jvp")
     given, given_tree = tree_flatten(tuple(tangents))
     if tree != given_tree:
@@ -79,37 +80,34 @@ def jvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[P
     return (out, tangent, strip_tangents(flat.aux)) if has_aux else (out, tangent)
 
 
-def _jvp_of_cells(fun: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...],
+def _jvp_of_cells(fun: Callable[..., Any], given: CellArguments, tangents: tuple[Any, ...],
                   has_aux: bool) -> tuple[Any, ...]:
     """The tangents of what is in cells are in cells, too; the function writes into both."""
-    given, directions = CellArguments(primals, "jvp"), CellArguments(tangents, "jvp")
+    directions = CellArguments(tangents, "jvp")
     if given.tree == directions.tree:
         refuse_twice([*given.cells, *directions.cells], "jvp")
-        for i in given.places:
-            t = directions.leaves[i]
-            if not isinstance(t, RefCell) and getattr(t, "dtype", None) != dtypes.float0:
-                raise ArgumentError(
-                    f"jvp: the value{_at(given.tree, i)} is a reference, its tangent a "
-                    f"{type(t).__name__}.", where=user_source(),
-                    why="the function writes into it, and the tangent of what it writes has a "
-                        "place then.", fix="a reference to the tangent: functrans.new_ref(t)")
-
-    def pure(*values: Any) -> Any:
-        args, own = given.filled(values)
-        out = fun(*args)
-        if has_aux:
-            out, aux = split_aux(out, "jvp")
-            return (out, [c.value for c in own]), aux
-        return out, [c.value for c in own]
-
+        check_tangent_cells(given.places, directions.leaves, given.tree, "jvp")
     of_values: Any = jvp  # with an auxiliary output, or without
-    result = of_values(pure, given.values, directions.values, has_aux)
+    result = of_values(given.pure(fun, "jvp", has_aux), given.values, directions.values, has_aux)
     (out, last), (tangent, last_tangents) = result[:2]
     write_all(given.cells, last)
     moved = [(directions.leaves[i], t) for i, t in zip(given.places, last_tangents, strict=True)
              if isinstance(directions.leaves[i], RefCell)]
     write_all([c for c, _ in moved], [t for _, t in moved])
     return (out, tangent, *result[2:])
+
+
+def check_tangent_cells(places: Sequence[int], tangents: Sequence[Any], tree: Any,
+                        what: str) -> None:
+    """Raise ArgumentError where the tangent of what is in a cell is in none."""
+    for i in places:
+        t = tangents[i]
+        if not isinstance(t, RefCell) and getattr(t, "dtype", None) != dtypes.float0:
+            raise ArgumentError(
+                f"{what}: the value{_at(tree, i)} is a reference, its tangent a "
+                f"{type(t).__name__}.", where=user_source(),
+                why="the function writes into it, and the tangent of what it writes has a place "
+                    "then.", fix="a reference to the tangent: functrans.new_ref(t)")
 
 
 def check_tangents(primals: Sequence[Any], tangents: Sequence[Any], tree: Any,

@@ -18,6 +18,7 @@ from functrans.core.prune import prune_jaxpr
 from functrans.core.record import Record
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace, process_in
+from functrans.primitives.base import zeros
 from functrans.primitives.convert import convert_element_type
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.jvp import JVPTrace, JVPTracer
@@ -40,6 +41,9 @@ class LinearizeTrace(JVPTrace):
         self.linear = LinearTrace(parent) if linear is None else linear
         self.rules = self.linear
         self.tokens: dict[TokenCell, tuple[LinearTracer, Any]] | None = None
+
+    def keeps(self, trace: Trace) -> bool:
+        return trace is self or trace is self.linear  # rules have tangents of that
 
     def token(self, cell: TokenCell) -> Any:
         """A zero whose tangent is a further input of the derivative."""
@@ -164,7 +168,9 @@ class LinearMap(Record):
 
     def forwards(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents (None for zero) of the tangents of the differentiated inputs."""
-        return self.trace.forwards([x for x in self.inputs if x is not None], tangents, self.outs)
+        inputs, tokens = [x for x in self.inputs if x is not None], self.states.inputs
+        of_tokens = [zeros(t.aval) for t in tokens]
+        return self.trace.forwards([*inputs, *tokens], [*tangents, *of_tokens], self.outs)
 
     def backwards(self, cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of the differentiated inputs; None for zero."""

@@ -22,13 +22,14 @@ from functrans.core.tree import (
     tree_unflatten,
 )
 from functrans.primitives.base import zeros
-from functrans.transforms.accumulators import accumulate
+from functrans.transforms.accumulators import GradRef, accumulate
+from functrans.transforms.cells import CellArguments, cell_arguments, refuse_twice, write_all
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
-from functrans.transforms.forward import check_tangents, public_tangent
+from functrans.transforms.forward import check_tangent_cells, check_tangents, public_tangent
 from functrans.transforms.jvp import strip_tangents
 from functrans.transforms.linear import transpose_flat
 from functrans.transforms.linear_functions import LinearFunction, register_linear_function
-from functrans.transforms.linearize import linearize_flat
+from functrans.transforms.linearize import LinearMap, linearize_flat
 from functrans.transforms.tangents import is_differentiable
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ R = TypeVar("R")
 A = TypeVar("A")
 Primals = TypeVarTuple("Primals")  # whose types the cotangents have
 
-__all__ = ["JVP", "VJP", "float0_zeros", "linear_transpose", "linearize", "vjp"]
+__all__ = ["JVP", "VJP", "Linearization", "float0_zeros", "linear_transpose", "linearization",
+           "linearize", "vjp"]
 
 
 def float0_zeros(x: Any) -> Any:
@@ -47,13 +49,17 @@ def float0_zeros(x: Any) -> Any:
 
 
 class Types(NamedTuple):
-    """What is known of a derivative without its residuals."""
+    """What is known of a derivative without its residuals.
+
+    The primals at `cells` are what is in cells; what is there afterwards follows the outputs.
+    """
 
     active: list[bool]
     primals: list[ShapedArray]
     in_tree: PyTreeDef
     out_tree: PyTreeDef
     outs: list[ShapedArray]
+    cells: list[int]
 
 
 @register_linear_function
@@ -61,7 +67,8 @@ class VJP(LinearFunction):
     """The pullback of a function at a point: cotangents of the output to those of the inputs.
 
     It holds the residuals of the forward pass, as the leaves of a pytree, and may be called any
-    number of times.
+    number of times. The cotangent of an input that is a reference is that of what was in it at
+    first.
     """
 
     __slots__ = ()
@@ -74,18 +81,23 @@ class VJP(LinearFunction):
                 f"the function from vjp takes one cotangent, got {len(cotangent)}.",
                 why="it has the structure of the output: a tuple for several outputs.",
                 fix="pull((ct_0, ct_1)) for a function that returns a tuple")
+        found = self._pulled(cotangent[0], [None] * len(self._types.cells))
+        return tree_unflatten(self._types.in_tree, found)
+
+    def _pulled(self, cotangent: Any, of_last: list[Any]) -> list[Any]:
+        """The cotangents of the inputs, for one of the output and of what is in cells last."""
         types = self._types
-        cts, tree = tree_flatten(cotangent[0])
+        cts, tree = tree_flatten(cotangent)
         if tree != types.out_tree:
             check_same_structure(types.out_tree, tree, "the cotangent (compared with the output)")
         cts = [check_cotangent(ct, aval, types.out_tree, i)
                for i, (ct, aval) in enumerate(zip(cts, types.outs, strict=True))]
-        results = iter(self._derivative.backwards(cts))
-        full = []
+        results = iter(self._derivative.backwards([*cts, *of_last]))
+        full: list[Any] = []
         for aval, active in zip(types.primals, types.active, strict=True):
             ct = next(results) if active else np.zeros(aval.shape, dtypes.float0)
             full.append(zeros(aval.strong()) if ct is None else ct)
-        return tree_unflatten(types.in_tree, full)
+        return full
 
     @public
     def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
@@ -94,8 +106,9 @@ class VJP(LinearFunction):
         `wanted` has the structure of the inputs: a reference at each place whose cotangent is to
         be added to it (the result has `ad.GradRef()` there), `ad.DontWant()` where there is to be
         none (`ad.DidntWant()`), anything else, such as `ad.GradValue()`, where it is returned.
-        Raises TreeMismatchError for another structure, ShapeError or DTypeError for a reference
-        of another type.
+        The reference for an input that is one itself has the cotangent of its last value before
+        the call, and of its first one afterwards. Raises TreeMismatchError for another structure,
+        ShapeError or DTypeError for a reference of another type.
 
         >>> import functrans as ft
         >>> g = ft.new_ref(0.0)
@@ -112,12 +125,19 @@ class VJP(LinearFunction):
         for i, (x, aval) in enumerate(zip(leaves, self._types.primals, strict=True)):
             if isinstance(x, RefCell):
                 _check_accumulator(x, aval, keystr(tree_paths(tree)[i]))
+        states = {i: leaves[i] for i in self._types.cells
+                  if isinstance(leaves[i], RefCell) and self._types.active[i]}
+        if states:
+            refuse_twice([x for x in leaves if isinstance(x, RefCell)], "with_refs")
 
         @public
         def pull(cotangent: Any) -> Any:
-            cts = tree_flatten(self(cotangent))[0]
-            return tree_unflatten(tree, [accumulate(x, ct)
-                                         for x, ct in zip(leaves, cts, strict=True)])
+            cts = self._pulled(cotangent, [states[i].value if i in states else None
+                                           for i in self._types.cells])
+            write_all(list(states.values()), [cts[i] for i in states])
+            return tree_unflatten(tree, [
+                GradRef() if i in states else accumulate(x, ct)
+                for i, (x, ct) in enumerate(zip(leaves, cts, strict=True))])
 
         return pull
 
@@ -129,7 +149,8 @@ class VJP(LinearFunction):
 class JVP(LinearFunction):
     """The derivative of a function at a point: tangents of the inputs to those of the output.
 
-    Its residuals are the leaves of a pytree.
+    Its residuals are the leaves of a pytree. The tangent of a reference is in a reference: at
+    first of what was in it before the function, afterwards of what the function left there.
     """
 
     __slots__ = ()
@@ -141,10 +162,17 @@ class JVP(LinearFunction):
         given, tree = tree_flatten(tangents)
         if tree != types.in_tree:
             check_same_structure(types.in_tree, tree, "the tangents (compared with the primals)")
+        check_tangent_cells(types.cells, given, tree, "linearize")
+        cells: list[Any] = [given[i] for i in types.cells]
+        refuse_twice([c for c in cells if isinstance(c, RefCell)], "linearize")
+        given = [t.value if isinstance(t, RefCell) else t for t in given]
         checked = check_tangents(types.primals, given, tree, "linearize: the tangent")
         results = self._derivative.forwards([t for t in checked if t is not None])
+        for i, cell, t in zip(types.cells, cells, results[len(types.outs):], strict=True):
+            if isinstance(cell, RefCell):
+                cell.value = public_tangent(t, types.primals[i])
         return tree_unflatten(types.out_tree, [public_tangent(t, o) for t, o in
-                                               zip(results, types.outs, strict=True)])
+                                               zip(results, types.outs, strict=False)])
 
     def __repr__(self) -> str:
         return f"JVP({', '.join(map(str, self._types.outs))})"
@@ -208,13 +236,10 @@ def vjp(  # type: ignore[misc]  # mypy: that PyTree is any type
     [3.0, 2.0]
     """
     check_callable(fun, "vjp")
-    leaves, tree = flatten_args(primals, "vjp")
-    active = [is_differentiable(get_aval(x)) for x in leaves]
-    flat = FlatFunction(fun, tree, {}, "vjp", has_aux)
-    outs, derivative = linearize_flat(flat, leaves, active)
-    pull = VJP(derivative, _types(active, leaves, tree, flat.out_tree, outs))
-    out = tree_unflatten(flat.out_tree, outs)
-    return (out, pull, strip_tangents(flat.aux)) if has_aux else (out, pull)
+    found = linearization(fun, primals, "vjp", has_aux)
+    found.write()
+    pull = VJP(found.derivative, found.types)
+    return (found.out, pull, found.aux) if has_aux else (found.out, pull)
 
 
 @overload
@@ -240,19 +265,60 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False
     (8.0, 12.0, 24.0)
     """
     check_callable(fun, "linearize")
-    leaves, tree = flatten_args(primals, "linearize")
-    active = [is_differentiable(get_aval(x)) for x in leaves]
-    flat = FlatFunction(fun, tree, {}, "linearize", has_aux)
+    found = linearization(fun, primals, "linearize", has_aux)
+    found.write()
+    push = JVP(found.derivative, found.types)
+    return (found.out, push, found.aux) if has_aux else (found.out, push)
+
+
+class Linearization(NamedTuple):
+    """A function at a point: its output, and its derivative, as `linearization` finds them.
+
+    `write` puts into the cells among the arguments what the function leaves there.
+    """
+
+    out: Any
+    outs: list[Any]
+    out_tree: PyTreeDef
+    aux: Any
+    derivative: LinearMap
+    active: list[bool]
+    primals: list[Any]
+    in_tree: PyTreeDef
+    cells: CellArguments | None
+    last: list[Any]
+
+    @property
+    def types(self) -> Types:
+        """What is known of the derivative without its residuals."""
+        return Types(self.active, list(map(get_aval, self.primals)), self.in_tree, self.out_tree,
+                     list(map(get_aval, self.outs)), self.cells.places if self.cells else [])
+
+    def write(self) -> None:
+        if self.cells is not None:
+            write_all(self.cells.cells, self.last)
+
+
+def _is_active(x: Any) -> bool:
+    return is_differentiable(get_aval(x))
+
+
+def linearization(fun: Callable[..., Any], args: tuple[Any, ...], what: str, has_aux: bool,
+                  is_active: Callable[[Any], bool] = _is_active) -> Linearization:
+    """`fun` and its derivative at arguments, in the leaves that are active."""
+    cells = cell_arguments(args, what)
+    if cells is not None:
+        fun, args = cells.pure(fun, what, has_aux), cells.values
+    leaves, tree = flatten_args(args, what)
+    active = [is_active(x) for x in leaves]
+    flat = FlatFunction(fun, tree, {}, what, has_aux)
     outs, derivative = linearize_flat(flat, leaves, active)
-    push = JVP(derivative, _types(active, leaves, tree, flat.out_tree, outs))
-    out = tree_unflatten(flat.out_tree, outs)
-    return (out, push, strip_tangents(flat.aux)) if has_aux else (out, push)
-
-
-def _types(active: list[bool], primals: list[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
-           outs: list[Any]) -> Types:
-    return Types(active, list(map(get_aval, primals)), in_tree, out_tree,
-                 list(map(get_aval, outs)))
+    out, out_tree, last = tree_unflatten(flat.out_tree, outs), flat.out_tree, []
+    if cells is not None:
+        out, last = out
+        outs, out_tree = tree_flatten(out)
+    return Linearization(out, outs, out_tree, strip_tangents(flat.aux) if has_aux else None,
+                         derivative, active, leaves, tree, cells, last)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: PyTree
