@@ -10,7 +10,7 @@
 """
 
 from functrans.core.errors import publish
-from functrans.transforms.accumulators import DidntWant, DontWant, GradRef, GradValue
+from functrans.transforms.reverse import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
 

@@ -9,7 +9,8 @@ from functrans.core.errors import publish
 from functrans.core.tree import tree_map
 from functrans.transforms.callables import custom_gradient
 from functrans.transforms.custom_jvp import custom_jvp, custom_jvp_call_p
-from functrans.transforms.custom_vjp import CustomVJPPrimal, custom_vjp, custom_vjp_call_p
+from functrans.transforms.custom_vjp import custom_vjp, custom_vjp_call_p
+from functrans.transforms.custom_vjp_rules import CustomVJPPrimal
 from functrans.transforms.linear_call import linear_call
 from functrans.transforms.staged import closure_convert
 from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero

@@ -5,17 +5,19 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.errors import CheckError, DTypeError, FailedCheckError, OutOfBoundsError
+from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.primitive import Primitive, Sample
 from functrans.core.source import Source, user_source
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 
-__all__ = ["CHECK", "INDEX", "check_p", "range_text"]
+__all__ = ["CHECK", "INDEX", "check_p", "has_checks", "is_region", "range_text"]
 
 CHECK, INDEX = "check", "index"
 
@@ -137,3 +139,20 @@ def range_text(value: Any) -> str:
 
 def _number(x: Any) -> str:
     return f"{x:.6g}" if isinstance(x, np.floating) else str(x)
+
+
+def is_region(eqn: Equation) -> bool:
+    """Whether an equation calls a function of `checked`, which says itself what to look for."""
+    return "checks" in eqn.params
+
+
+_has_checks: WeakKeyDictionary[Jaxpr, bool] = WeakKeyDictionary()
+
+
+def has_checks(jaxpr: Jaxpr) -> bool:
+    """Whether there is anything to look for in a program that was not told to look."""
+    known = _has_checks.get(jaxpr)
+    if known is None:
+        known = _has_checks[jaxpr] = check_p in jaxpr.primitives or any(
+            is_region(eqn) or any(map(has_checks, subjaxprs(eqn))) for eqn in jaxpr.calls)
+    return known

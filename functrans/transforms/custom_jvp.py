@@ -207,14 +207,8 @@ class CustomJVPPrimitive(HigherOrder):
         outs, out_tangents = _apply_rule(primals, tangents, rule_jaxpr, num_consts, call_jaxpr)
         own, _, args = _groups(primals, num_consts)
         closure, _, _ = _groups(tangents, num_consts)
-        if any(t is not None for t in closure):
-            pushed, nonzero = jvp_jaxpr(call_jaxpr,
-                                        [t is not None for t in closure] + [False] * len(args))
-            results = eval_jaxpr(pushed, (), *own, *args, *[t for t in closure if t is not None])
-            rest = iter(results[len(outs):])
-            extra = [next(rest) if nz else None for nz in nonzero]
-            out_tangents = list(map(plus, out_tangents, extra))
-        return outs, out_tangents
+        extra = pushed_closure(call_jaxpr, [*own, *args], closure, jvp_jaxpr)
+        return outs, list(map(plus, out_tangents, extra))
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
                   call_jaxpr: Jaxpr, rule_jaxpr: Jaxpr | LazyJaxpr,
@@ -276,9 +270,21 @@ def _apply_rule(primals: Sequence[Any], tangents: Sequence[Any], rule_jaxpr: Jax
     return results[:len(out_flags)], [next(rest) if f else None for f in out_flags]
 
 
+def pushed_closure(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[Any],
+                   jvp_jaxpr: Any) -> list[Any]:
+    """Output tangents due to the leading operands, which a function closed over."""
+    if all(t is None for t in closure):
+        return [None] * len(jaxpr.outvars)
+    active = [t is not None for t in closure] + [False] * (len(operands) - len(closure))
+    pushed, nonzero = jvp_jaxpr(jaxpr, active)
+    results = eval_jaxpr(pushed, (), *operands, *[t for t in closure if t is not None])
+    rest = iter(results[len(jaxpr.outvars):])
+    return [next(rest) if nz else None for nz in nonzero]
+
+
 def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[Any],
                      linearize_jaxpr: Any) -> list[Any]:
-    """Output tangents due to the leading operands, which a function closed over."""
+    """The same on the tape, where the tangents are."""
     if all(t is None for t in closure):
         return [None] * len(jaxpr.outvars)
     active = [t is not None for t in closure] + [False] * (len(operands) - len(closure))

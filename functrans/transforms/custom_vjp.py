@@ -12,85 +12,52 @@ from functools import partial
 from itertools import compress
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 from functrans._runtime import get_trace, set_trace
-from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
-from functrans.core.cells import RefCell
-from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall, WithRules
-from functrans.core.errors import CustomRuleError, TreeMismatchError, public
+from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
-from functrans.core.record import Record
-from functrans.core.source import own_lines, user_source
+from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.tree import (
-    LEAF,
-    flatten_up_to,
-    known_leaf,
-    tree_flatten,
     tree_unflatten,
 )
 from functrans.core.varying import alike
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
 from functrans.transforms.batching import BatchTrace, batch_flat, front
-from functrans.transforms.cells import CellArguments, cell_arguments
+from functrans.transforms.cells import cell_arguments
 from functrans.transforms.custom_call import (
     LazyJaxpr,
     RuleByZeros,
-    RunningRule,
     batched_function,
     bind_arguments,
-    check_rule_leaf,
-    check_rule_tree,
     differentiable_flags,
     known_jaxpr,
     nondiff_positions,
     plus,
     rule_stays_lazy,
 )
-from functrans.transforms.custom_jvp import closure_tangents
+from functrans.transforms.custom_jvp import closure_tangents, pushed_closure
 from functrans.transforms.custom_rule_cells import VJPRulesOfCells
+from functrans.transforms.custom_vjp_rules import FlatRules, StagedRules
 from functrans.transforms.flat import (
-    FlatFunction,
     check_callable,
     flatten_args,
     name_of,
     parameter_names,
 )
 from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
-from functrans.transforms.staged_rules import StagedRules
-from functrans.transforms.tangents import SymbolicZero, instantiate_aval
+from functrans.transforms.tangents import instantiate_aval
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_NUMBERS = (bool, int, float, complex)
-_SAVED = object()
 
-__all__ = ["CustomVJPPrimal", "custom_vjp"]
-
-
-@known_leaf
-class CustomVJPPrimal(Record):
-    """An argument of a forward rule with `symbolic_zeros=True`: its value, and whether the
-    derivative in it is asked for.
-
-    >>> def fwd(x, y):
-    ...     return x.value * y.value, (y.value if x.perturbed else None)
-    >>> f = ft.custom_vjp(lambda x, y: x * y)
-    >>> f.defvjp(fwd, lambda y, ct: (ct * y, None), symbolic_zeros=True)
-    >>> float(ft.grad(f)(2.0, 5.0))
-    5.0
-    """
-
-    value: Any
-    perturbed: bool
+__all__ = ["custom_vjp"]
 
 
 class CustomVJPLinearPrimitive(Primitive):
@@ -326,25 +293,17 @@ class CustomVJPPrimitive(HigherOrder):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
             call_jaxpr: Jaxpr, fwd_jaxpr: Jaxpr | LazyJaxpr,
-            bwd_jaxpr: Jaxpr | LazyJaxpr,
-            num_consts: tuple[int, int, int]) -> Any:
+            bwd_jaxpr: Jaxpr | LazyJaxpr, num_consts: tuple[int, int, int]) -> Any:
         outs, out_tangents = _apply_rules(primals, tangents, call_jaxpr, fwd_jaxpr, bwd_jaxpr,
                                           num_consts)
         own, _, _, args = _groups(primals, num_consts)
         closure = _groups(tangents, num_consts)[0]
-        if any(t is not None for t in closure):
-            pushed, nonzero = jvp_jaxpr(call_jaxpr,
-                                        [t is not None for t in closure] + [False] * len(args))
-            results = eval_jaxpr(pushed, (), *own, *args, *[t for t in closure if t is not None])
-            rest = iter(results[len(outs):])
-            extra = [next(rest) if nz else None for nz in nonzero]
-            out_tangents = list(map(plus, out_tangents, extra))
-        return outs, out_tangents
+        extra = pushed_closure(call_jaxpr, [*own, *args], closure, jvp_jaxpr)
+        return outs, list(map(plus, out_tangents, extra))
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
                   call_jaxpr: Jaxpr, fwd_jaxpr: Jaxpr | LazyJaxpr,
-            bwd_jaxpr: Jaxpr | LazyJaxpr,
-                  num_consts: tuple[int, int, int]) -> Any:
+                  bwd_jaxpr: Jaxpr | LazyJaxpr, num_consts: tuple[int, int, int]) -> Any:
         outs, out_tangents = _apply_rules(primals, tangents, call_jaxpr, fwd_jaxpr, bwd_jaxpr,
                                           num_consts)
         own, _, _, args = _groups(primals, num_consts)
@@ -354,7 +313,7 @@ class CustomVJPPrimitive(HigherOrder):
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
               batch_jaxpr: Any, call_jaxpr: Jaxpr, fwd_jaxpr: Jaxpr | LazyJaxpr,
-            bwd_jaxpr: Jaxpr | LazyJaxpr,
+              bwd_jaxpr: Jaxpr | LazyJaxpr,
               num_consts: tuple[int, int, int]) -> tuple[list[Any], list[int | None]]:
         # all operands get the axis, so that the rules agree on which residuals have it
         moved = align_batch(operands, axes)
@@ -383,7 +342,7 @@ def _groups(items: Sequence[Any], num_consts: tuple[int, int, int]) -> tuple[Any
 
 def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Jaxpr,
                  fwd_jaxpr: Jaxpr | LazyJaxpr,
-            bwd_jaxpr: Jaxpr | LazyJaxpr,
+                 bwd_jaxpr: Jaxpr | LazyJaxpr,
                  num_consts: tuple[int, int, int]) -> tuple[list[Any], list[Any]]:
     _, of_fwd, of_bwd, args = _groups(primals, num_consts)
     arg_tangents = _groups(tangents, num_consts)[3]
@@ -474,7 +433,7 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
         cells = cell_arguments(dynamic, name_of(self.fun))
         leaves, tree = flatten_args(dynamic if cells is None else cells.others, name_of(self.fun))
         leaves = alike(leaves)
-        rules = _FlatRules(self, fixed, len(given), tree, [get_aval(x) for x in leaves], cells)
+        rules = FlatRules(self, fixed, len(given), tree, [get_aval(x) for x in leaves], cells)
         name, closure = name_of(self.fun), (*self.user_functions, *fixed.values())
         if cells is None:
             outs: Any = VJPRuleCall(rules.flat, rules.forward, rules.backward, name, self,
@@ -485,133 +444,3 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
                                             closure, True).apply(get_trace(), pure.leaves(leaves)))
         results: R = tree_unflatten(rules.flat.out_tree, outs)
         return results
-
-
-class _FlatRules:
-    """A user's forward and backward rules on lists of leaves, with their results checked."""
-
-    def __init__(self, owner: custom_vjp[..., Any], fixed: dict[int, Any], count: int, tree: Any,
-                 avals: list[ShapedArray], cells: CellArguments | None) -> None:
-        self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
-        self.avals = avals
-        self.cells = cells
-        self.flat = FlatFunction(lambda *args: self.fill(owner.fun)(*self.whole(args)), tree, {},
-                                 "custom_vjp")
-        self.residuals: dict[tuple[bool, ...], tuple[Any, list[Any]]] = {}
-        self.out_avals: list[ShapedArray] = []
-
-    def fill(self, fun: Any) -> Callable[..., Any]:
-        def call(*dynamic: Any) -> Any:
-            rest = iter(dynamic)
-            return fun(*[self.fixed[i] if i in self.fixed else next(rest)
-                         for i in range(self.count)])
-        return call
-
-    def whole(self, args: Sequence[Any]) -> Any:
-        """The arguments, with the cells among them."""
-        return args if self.cells is None else self.cells.among(args)
-
-    def forward(self, *leaves: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]:
-        name = name_of(self.owner.fwd)
-        given = ([CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=True)]
-                 if self.owner.symbolic_zeros else leaves)
-        with own_lines():
-            result = self.fill(self.owner.fwd)(*self.whole(tree_unflatten(self.tree, given)))
-        if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise CustomRuleError(f"the forward rule {name} returned {type(result).__name__}, not "
-                                  "a pair.", where=user_source(), fix="return out, residuals")
-        outs, out_tree = tree_flatten(result[0])
-        if self.flat.out_tree is None:
-            self.flat.out_tree = out_tree
-        check_rule_tree(self.flat.out_tree, out_tree, f"the output of the forward rule {name}",
-                        "the function's output")
-        residuals, tree = tree_flatten(result[1])
-        # Python's numbers stay what they are, so that the backward rule can branch on them
-        fixed = [r if type(r) in _NUMBERS or isinstance(r, RefCell) else _SAVED
-                 for r in residuals]
-        self.residuals[perturbed] = tree, fixed
-        outs = [to_array(o, f"an output of the forward rule {name}") for o in outs]
-        self.out_avals = [get_aval(o) for o in outs]
-        saved = [to_array(r, f"a residual of the forward rule {name}")
-                 for r, f in zip(residuals, fixed, strict=True) if f is _SAVED]
-        return [*outs, *saved], len(outs)
-
-    def backward(self, residuals: Sequence[Any], cts: Sequence[Any], *,
-                 perturbed: tuple[bool, ...]) -> list[Any]:
-        name = name_of(self.owner.bwd)
-        tree, fixed = self.residuals[perturbed]
-        saved = iter(residuals)
-        filled = [self.cotangent(ct, a) for ct, a in zip(cts, self.out_avals, strict=True)]
-        with own_lines(), RunningRule(self.owner, name_of(self.owner.fun)):
-            # only where the rule is set: the call of a function without one is refused
-            result = self.owner.bwd(  # type: ignore[misc]
-                *[self.fixed[i] for i in sorted(self.fixed)],
-                tree_unflatten(tree, [next(saved) if f is _SAVED else f for f in fixed]),
-                tree_unflatten(self.flat.out_tree, filled))
-        return self.check(result, name)
-
-    def cotangent(self, ct: Any, aval: ShapedArray) -> Any:
-        if ct is not None:
-            return ct
-        if not differentiable_flags([aval])[0]:
-            return np.zeros(aval.shape, dtypes.float0)
-        if self.owner.symbolic_zeros:
-            return SymbolicZero(aval)
-        return instantiate_aval(None, aval.strong())
-
-    def check(self, result: Any, name: str) -> list[Any]:
-        what = f"the backward rule {name}"
-        arguments = self.whole(tree_unflatten(self.tree, self.avals))
-        count = len(arguments)
-        if not isinstance(result, (tuple, list)) or len(result) != count:
-            got = f"{len(result)} entries" if isinstance(result, (tuple, list)) else \
-                type(result).__name__
-            raise CustomRuleError(
-                f"{what} returned {got}; the function has {count} differentiable argument"
-                f"{'' if count == 1 else 's'}.",
-                where=user_source(), why="it returns a tuple with one cotangent per argument.",
-                fix="return (ct_x,) for one argument; None stands for zero")
-        checked: list[Any] = []
-        for i, (ct, argument) in enumerate(zip(result, arguments, strict=True)):
-            avals, tree = tree_flatten(argument)
-            if isinstance(argument, RefCell):  # has no cotangent: the rule wrote into it
-                continue
-            if ct is None:
-                avals = [a for a in avals if not isinstance(a, RefCell)]
-                checked += [None] * len(avals)
-                continue
-            for leaf, aval in zip(self.filled(ct, argument, tree, i, what), avals, strict=True):
-                if isinstance(aval, RefCell):
-                    continue
-                if leaf is None or isinstance(leaf, SymbolicZero) \
-                        or getattr(leaf, "dtype", None) == dtypes.float0:
-                    checked.append(None)
-                else:
-                    checked.append(check_rule_leaf(
-                        to_array(leaf, f"a cotangent from {what}"), aval,
-                        f"the cotangent of argument {i} from {what}", "the argument"))
-        return checked
-
-    def filled(self, ct: Any, argument: Any, tree: Any, index: int, what: str) -> list[Any]:
-        """The leaves of a cotangent, with None for each leaf of a subtree that None stands for."""
-        leaves, ct_tree = tree_flatten(ct)
-        if ct_tree == tree:
-            return leaves
-        prefix, prefix_tree = tree_flatten(ct, is_leaf=lambda x: x is None)
-        try:
-            subtrees = flatten_up_to(prefix_tree, argument)
-        except TreeMismatchError:
-            subtrees = []
-        filled: list[Any] = []
-        for leaf, subtree in zip(prefix, subtrees, strict=False):
-            avals, subtree_def = tree_flatten(subtree)
-            if leaf is not None and subtree_def != LEAF:
-                break
-            filled += [leaf] if leaf is not None else [None] * len(avals)
-        else:
-            if subtrees:
-                return filled
-        check_rule_tree(tree, ct_tree, f"the cotangent of argument {index} from {what}",
-                        "the argument")
-        raise AssertionError("structures that agree were told apart")
-

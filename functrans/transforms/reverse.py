@@ -13,6 +13,7 @@ from functrans.core.cells import RefCell
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError, public
 from functrans.core.keypath import keystr
+from functrans.core.record import Record
 from functrans.core.source import user_source
 from functrans.core.tree import (
     PyTreeDef,
@@ -21,8 +22,9 @@ from functrans.core.tree import (
     tree_paths,
     tree_unflatten,
 )
+from functrans.core.tree_registry import register_dataclass
 from functrans.primitives.base import zeros
-from functrans.transforms.accumulators import GradRef, accumulate
+from functrans.primitives.differentiable import add_any
 from functrans.transforms.cells import CellArguments, cell_arguments, refuse_twice, write_all
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.forward import check_tangent_cells, check_tangents, public_tangent
@@ -46,6 +48,32 @@ __all__ = ["JVP", "VJP", "Linearization", "float0_zeros", "linear_transpose", "l
 def float0_zeros(x: Any) -> Any:
     """The gradient of an integer: an array of dtype float0, which holds nothing."""
     return np.zeros(get_aval(x).shape, dtypes.float0)
+
+
+class GradValue(Record):
+    """The cotangent of this input is returned."""
+
+
+class DontWant(Record):
+    """The cotangent of this input is not asked for."""
+
+
+@register_dataclass
+class GradRef(Record):
+    """In the place of a cotangent that was added to a reference."""
+
+
+@register_dataclass
+class DidntWant(Record):
+    """In the place of a cotangent that was not asked for."""
+
+
+def accumulate(wanted: Any, cotangent: Any) -> Any:
+    """What is returned for a cotangent, which is added where a reference wants it."""
+    if isinstance(wanted, RefCell):
+        wanted.value = add_any(wanted.value, cotangent)
+        return GradRef()
+    return DidntWant() if isinstance(wanted, DontWant) else cotangent
 
 
 class Types(NamedTuple):

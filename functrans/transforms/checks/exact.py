@@ -20,12 +20,11 @@ from functrans.core.sizes import known_sizes, learn_sizes
 from functrans.core.source import Source, describe_source, user_source
 from functrans.primitives.arithmetic import div_p
 from functrans.primitives.callback import Callback
-from functrans.primitives.check import check_p, range_text
+from functrans.primitives.check import check_p, is_region, range_text
 from functrans.primitives.control_flow.bodies import counted
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
-from functrans.transforms.checks.checked_run import is_region
 from functrans.transforms.checks.messages import advice
 from functrans.transforms.checks.nonfinite_propagation import (
     INFINITE,

@@ -16,11 +16,10 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import HigherOrder
 from functrans.core.prune import prune_jaxpr
 from functrans.core.record import Record
-from functrans.primitives.check import check_p
+from functrans.primitives.check import check_p, is_region
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
-from functrans.transforms.checks.checked_run import is_region
 from functrans.transforms.checks.nonfinite_propagation import (
     ALL,
     INFINITE,

@@ -30,7 +30,8 @@ from functrans.lowering.backend import (
     makes_machine_code,
     runs_on_mesh,
 )
-from functrans.transforms.checks.checked_run import CheckedRun, has_checks
+from functrans.primitives.check import has_checks
+from functrans.transforms.checks.checked_run import CheckedRun
 from functrans.transforms.jit.shown import compilation_logged
 from functrans.transforms.meshes import dims_on, mesh_of
 
