@@ -11,9 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from functrans.callbacks import debug_callback as callback
-from functrans.core.errors import ArgumentError, is_internal_module, publish
+from functrans.core.errors import (
+    ArgumentError,
+    publish,
+)
 from functrans.core.frontends import display_in_notebook
 from functrans.core.keypath import keystr
+from functrans.core.source import (
+    is_internal_module,
+)
 from functrans.core.trace import ARRAYS
 from functrans.core.tree import tree_flatten_with_path, tree_leaves
 

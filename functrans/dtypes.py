@@ -7,16 +7,14 @@ Random keys have a dtype of their own, below `prng_key`, which is below `extende
 (True, False)
 """
 
+from functrans.core.dtype_queries import canonicalize_dtype, issubdtype, itemsize_bits
 from functrans.core.dtypes import (
     bfloat16,
-    canonicalize_dtype,
     complex32,
     extended,
     finfo,
     float0,
     iinfo,
-    issubdtype,
-    itemsize_bits,
     prng_key,
     promote_types,
     result_type,

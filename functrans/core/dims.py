@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol, Union
 import numpy as np
 
 from functrans.core.bounds import OPERATORS, Bound, provable
-from functrans.core.errors import ArgumentError, ConcretizationError, is_internal_module
+from functrans.core.errors import (
+    ArgumentError,
+    ConcretizationError,
+)
+from functrans.core.source import (
+    is_internal_module,
+)
 
 if TYPE_CHECKING:
     import sympy

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEY_DTYPES",
+    "SCALAR_TYPES",
     "DType",
     "as_dtype",
     "bfloat16",
     "canonical_scalar",
-    "canonicalize_dtype",
     "check_int",
     "check_scalar",
     "complex32",
@@ -56,8 +56,6 @@ __all__ = [
     "is_half",
     "is_narrow",
     "is_weak",
-    "issubdtype",
-    "itemsize_bits",
     "key_dtype",
     "kind",
     "philox_dtype",
@@ -121,6 +119,9 @@ _KINDS: Final[dict[DType, str]] = {
     **dict.fromkeys(_COMPLEXES, "c"),
     **dict.fromkeys(KEY_DTYPES, "k"),
 }
+
+
+SCALAR_TYPES: Final = frozenset(dtype.type for dtype in _KINDS if dtype != float0)
 
 
 def kind(dtype: DType) -> str:
@@ -544,32 +545,6 @@ def computed_dtype(dtype: DType) -> DType:
 
 # ------------------------------------------------------------------------------- names and limits
 
-_ABSTRACT: Final[dict[str, type]] = {
-    "k": prng_key,
-    "i": np.signedinteger,
-    "u": np.unsignedinteger,
-    "f": np.floating,
-    "c": np.complexfloating,
-}
-
-
-def issubdtype(arg1: DTypeLike | None, arg2: DTypeLike) -> bool:
-    """Whether `arg1` (None is float) is `arg2` or below it in NumPy's tree of scalar types.
-
-    >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
-    (True, False)
-    """
-    if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 not in _CONCRETE:
-        return bool(np.issubdtype(arg1, arg2)) if isinstance(arg2, type) else False
-    arg1 = as_dtype(float if arg1 is None else arg1)
-    if isinstance(arg2, type) and issubclass(arg2, np.generic) and arg2 not in _CONCRETE:
-        below = _ABSTRACT.get(_KINDS[arg1], arg1.type)
-        return issubclass(below, arg2)
-    return bool(arg1 == as_dtype(arg2))
-
-
-_CONCRETE: Final = frozenset(dtype.type for dtype in _KINDS if dtype != float0)
-
 
 @lru_cache(maxsize=256)
 def short_name(dtype: DType) -> str:
@@ -604,33 +579,6 @@ def iinfo(dtype: DTypeLike) -> np.iinfo[Any]:
     """
     # as above
     return cast("Any", ml_dtypes.iinfo)(as_dtype(dtype))  # type: ignore[no-any-return]
-
-
-def canonicalize_dtype(dtype: DTypeLike | None, allow_extended_dtype: bool = False) -> DType:
-    """The dtype that a dtype-like, None for float, means: all are legal, 64 bits stay 64 bits.
-
-    Raises DTypeError for one of random keys unless these are allowed.
-
-    >>> canonicalize_dtype("float64"), canonicalize_dtype(float)
-    (dtype('float64'), dtype('float32'))
-    """
-    found = as_dtype(float if dtype is None else dtype)
-    if found in KEY_DTYPES and not allow_extended_dtype:
-        raise DTypeError(f"canonicalize_dtype: {found} is a dtype of random keys.",
-                         where=HERE, fix="canonicalize_dtype(dtype, allow_extended_dtype=True)")
-    return found
-
-
-def itemsize_bits(dtype: DTypeLike) -> int:
-    """The bits of a number of a dtype; 8 of a boolean, which memory has as a byte.
-
-    >>> itemsize_bits("int4"), itemsize_bits("float8_e5m2"), itemsize_bits("complex64")
-    (4, 8, 64)
-    """
-    found = as_dtype(dtype)
-    if _KINDS[found] in "iu":
-        return int(iinfo(found).bits)
-    return int(finfo(found).bits) if _KINDS[found] == "f" else 8 * found.itemsize
 
 
 def scalar_type_of(x: Any) -> type:

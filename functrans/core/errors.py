@@ -17,7 +17,12 @@ from functrans import _runtime
 from functrans.core import config
 from functrans.core.key_dtypes import KEY_DTYPES
 from functrans.core.missing_names import argument_fix, module_fix
-from functrans.core.source import user_source
+from functrans.core.source import (
+    CALLED_LIBRARIES,
+    is_internal_module,
+    user_source,
+    user_traceback,
+)
 
 __all__ = [
     "ArgumentError",
@@ -370,7 +375,7 @@ def hide_internal_frames(exc: _E) -> _E:
         if id(error) in seen:
             continue
         seen.add(id(error))
-        error.__traceback__ = _user_traceback(error.__traceback__)
+        error.__traceback__ = user_traceback(error.__traceback__)
         todo += [e for e in (error.__cause__, error.__context__) if e is not None]
     return exc
 
@@ -532,7 +537,7 @@ def _is_unforeseen(error: BaseException) -> bool:
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__", "")
         if not is_internal_module(module) and not (
-                depth and module.partition(".")[0] in _LIBRARIES):
+                depth and module.partition(".")[0] in CALLED_LIBRARIES):
             return False
         depth += 1
         traceback = traceback.tb_next
@@ -558,7 +563,8 @@ def _is_mostly_ours(traceback: TracebackType | None) -> bool:
     balance = 1
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__", "")
-        is_user = not is_internal_module(module) and module.partition(".")[0] not in _LIBRARIES
+        library = module.partition(".")[0]
+        is_user = not is_internal_module(module) and library not in CALLED_LIBRARIES
         balance += -1 if is_user else 1
         traceback = traceback.tb_next
     return balance > 0
@@ -574,35 +580,12 @@ def _is_ours(traceback: TracebackType | None) -> bool:
     return is_internal_module(module) or module.partition(".")[0] == "numpy"
 
 
-def is_internal_module(name: str) -> bool:
-    """Whether a module (by its dotted name) is part of the package, by whatever path it lies."""
-    return name == "functrans" or name.startswith("functrans.")
-
-
 _COMPLAINTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError,
                AssertionError)
 _CONTAINERS = re.compile("containers are nested|flattening|unflattening|the tree")
 _ARITY = re.compile(r"positional argument|keyword argument|missing \d+ required|multiple values")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _TRACER = re.compile(r"\b[A-Z]\w*Tracer\b")
-_LIBRARIES = frozenset({"numpy", "optree", "ml_dtypes", "sympy", "inspect", "contextlib"})
-"""Whose frames are ours where the package called them."""
-
-
-def _user_traceback(traceback: TracebackType | None) -> TracebackType | None:
-    """The same chain of frames less those of the package; None where nothing is left."""
-    kept: list[TracebackType] = []
-    inside = False
-    while traceback is not None:
-        module = traceback.tb_frame.f_globals.get("__name__", "")
-        inside = is_internal_module(module) or (inside and module.partition(".")[0] in _LIBRARIES)
-        if not inside:
-            kept.append(traceback)
-        traceback = traceback.tb_next
-    chain: TracebackType | None = None
-    for entry in reversed(kept):
-        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return chain
 
 
 _runtime.set_error_filter(_leaving)

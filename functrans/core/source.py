@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType
+from types import CodeType, TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -141,3 +141,29 @@ def describe_source(source: Source | None) -> str:
 def shown_file(path: str) -> str:
     """What to call a file: those of notebooks' cells have numbers that tell nobody anything."""
     return "cell" if Path(path).parent.name.startswith("ipykernel_") else path
+
+
+def is_internal_module(name: str) -> bool:
+    """Whether a module (by its dotted name) is part of the package, by whatever path it lies."""
+    return name == "functrans" or name.startswith("functrans.")
+
+
+CALLED_LIBRARIES = frozenset({"numpy", "optree", "ml_dtypes", "sympy", "inspect", "contextlib"})
+"""Whose frames are ours where the package called them."""
+
+
+def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """The same chain of frames less those of the package; None where nothing is left."""
+    kept: list[TracebackType] = []
+    inside = False
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        inside = is_internal_module(module) or (
+            inside and module.partition(".")[0] in CALLED_LIBRARIES)
+        if not inside:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    chain: TracebackType | None = None
+    for entry in reversed(kept):
+        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return chain

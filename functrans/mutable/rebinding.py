@@ -22,7 +22,9 @@ import numpy as np
 
 from functrans import tree
 from functrans.core.convert import to_array
-from functrans.core.errors import is_internal_module
+from functrans.core.source import (
+    is_internal_module,
+)
 from functrans.mutable.arrays import new
 from functrans.mutable.calls import CAPTURED
 from functrans.mutable.namespace import MATH, in_namespace

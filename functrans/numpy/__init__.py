@@ -5,7 +5,15 @@ from functrans.core.errors import publish
 from functrans.dlpack import from_dlpack
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
-from functrans.numpy.closeness import allclose, array_equal, array_equiv, isclose, iscomplex, isreal
+from functrans.numpy.closeness import (
+    allclose,
+    array_equal,
+    array_equiv,
+    isclose,
+    iscomplex,
+    isreal,
+    spacing,
+)
 from functrans.numpy.creation import (
     arange,
     array,
@@ -59,7 +67,6 @@ from functrans.numpy.elementwise import (
     heaviside,
     hypot,
     i0,
-    isin,
     lcm,
     ldexp,
     logaddexp,
@@ -125,7 +132,6 @@ from functrans.numpy.joining import (
     split,
     stack,
     tile,
-    trim_zeros,
     unpackbits,
     unstack,
     vsplit,
@@ -161,6 +167,7 @@ from functrans.numpy.namespace_info import (
 )
 from functrans.numpy.padding import (
     pad,
+    trim_zeros,
 )
 from functrans.numpy.polynomial import (
     convolve,
@@ -198,25 +205,18 @@ from functrans.numpy.reductions import (
     any,
     argmax,
     argmin,
-    average,
     count_nonzero,
     max,
-    mean,
     min,
     nanargmax,
     nanargmin,
     nanmax,
-    nanmean,
     nanmin,
     nanprod,
-    nanstd,
     nansum,
-    nanvar,
     prod,
     ptp,
-    std,
     sum,
-    var,
 )
 from functrans.numpy.scalars import (
     ComplexWarning,
@@ -300,7 +300,6 @@ from functrans.numpy.searching import (
     bincount,
     choose,
     compress,
-    digitize,
     extract,
     fill_diagonal,
     flatnonzero,
@@ -315,6 +314,7 @@ from functrans.numpy.searching import (
 )
 from functrans.numpy.sets import (
     intersect1d,
+    isin,
     setdiff1d,
     setxor1d,
     union1d,
@@ -338,15 +338,22 @@ from functrans.numpy.sorting import (
     sort,
     sort_complex,
 )
-from functrans.numpy.spacing import spacing
 from functrans.numpy.statistics import (
+    average,
     corrcoef,
     cov,
+    digitize,
     histogram,
     histogram2d,
     histogram_bin_edges,
     histogramdd,
     interp,
+    mean,
+    nanmean,
+    nanstd,
+    nanvar,
+    std,
+    var,
 )
 from functrans.numpy.ufunc_class import frompyfunc, ufunc
 from functrans.numpy.ufuncs import (

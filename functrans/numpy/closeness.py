@@ -1,4 +1,4 @@
-"""Whether arrays are equal, close, or real."""
+"""Whether arrays are equal, close, or real; how far the next number is."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from functrans.numpy.common import (
     promote_inexact,
 )
 from functrans.numpy.reductions import all as _all
+from functrans.numpy.ufunc_dispatch import unary
 from functrans.numpy.ufuncs import isfinite, isnan
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
@@ -110,3 +111,20 @@ def isreal(x: ArrayLike) -> Array:
     Array([False,  True], dtype=bool)
     """
     return lax.bitwise_not(iscomplex(x))
+
+
+def _spacing(x: Array) -> Array:
+    x = lax.stop_gradient(x)  # a step function
+    away = lax.full_like(x, np.inf)
+    if x.dtype == np.float16:
+        return lax.sub(lax.nextafter(x, away), x)
+    away = lax.select_n(lax.lt(x, lax.full_like(x, 0)), away, lax.neg(away))
+    return lax.sub(lax.nextafter(x, away), x)
+
+
+spacing = unary("spacing", _spacing, """The next number away from zero less x.
+
+    >>> import functrans.numpy as jnp
+    >>> float(jnp.spacing(1.0)) == float(jnp.finfo("float32").eps)
+    True
+    """, None, kinds="f")

@@ -23,7 +23,6 @@ from functrans.numpy.common import (
     cast,
     concrete,
     converted,
-    filled,
     operand,
     promote,
     promote_dtypes,
@@ -33,20 +32,8 @@ from functrans.numpy.common import (
     slice_axis,
 )
 from functrans.numpy.promotion_checks import check_ranks
-from functrans.numpy.ufuncs import (
-    absolute,
-    binary,
-    divide,
-    floor,
-    isinf,
-    isnan,
-    less_equal,
-    rint,
-    trunc,
-    truth,
-    ufunc_like,
-    unary,
-)
+from functrans.numpy.ufunc_dispatch import binary, truth, ufunc_like, unary
+from functrans.numpy.ufuncs import absolute, divide, floor, isinf, isnan, rint, trunc
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
@@ -533,54 +520,6 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (1, 0, 0)
     return x + lax.pad(lax.cumsum(correction, axis=axis), scalar_like(x, 0), config)
-
-
-def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
-         invert: bool = False, *, method: str = "auto") -> Array:
-    """Whether each element is among test_elements.
-
-    `method` is "compare_all", "binary_search", "sort", or "auto": comparisons where the elements to
-    compare with are few, otherwise a search among them sorted.
-
-    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
-    Array([ True, False,  True], dtype=bool)
-    """
-    del assume_unique
-    if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ArgumentError(f"functrans.numpy.isin: unknown method={method!r}; it is auto, "
-                            "compare_all, binary_search or sort.", where=user_source())
-    x, tests = promote_dtypes("isin", element, test_elements)
-    tests = lax.reshape(tests, (tests.size,))
-    if tests.size == 0:
-        return filled(x.shape, invert, bool)
-    if method not in ("auto", "compare_all"):
-        found = _found_in_sorted(x, lax.sort(tests))
-        return lax.bitwise_not(found) if invert else found
-    shape = (*x.shape, tests.shape[0])
-    found = lax.eq(lax.broadcast_in_dim(x, shape, tuple(range(x.ndim))),
-                   lax.broadcast_in_dim(tests, shape, (x.ndim,)))
-    found = lax.reduce_or(found, (x.ndim,))
-    return lax.bitwise_not(found) if invert else found
-
-
-def _found_in_sorted(x: Array, row: Array) -> Array:
-    """Whether each element is in a sorted vector, by halving the range in which it may be."""
-    size = row.shape[0]
-    dims = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,),
-                                      start_index_map=(0,))
-
-    def at(index: Array) -> Array:
-        return lax.gather(row, lax.expand_dims(index, (index.ndim,)), dims, (1,), mode="clip")
-
-    low = lax.full(x.shape, 0, np.dtype(np.int32))  # row[low] <= x, if anything is
-    step = 1 << max(int(size).bit_length() - 1, 0)
-    while step:
-        ahead = lax.add(low, lax.full_like(low, step))
-        inside = lax.bitwise_and(lax.lt(ahead, lax.full_like(low, size)),
-                                 less_equal(at(ahead), x))
-        low = lax.select_n(inside, low, ahead)
-        step //= 2
-    return lax.eq(at(low), x)
 
 
 @composite

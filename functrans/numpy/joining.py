@@ -17,7 +17,6 @@ from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
     axis_index,
-    axis_tuple,
     broadcast,
     cast,
     concrete,
@@ -36,8 +35,9 @@ from functrans.numpy.creation import as_arrays, asarray
 from functrans.numpy.grids import mgrid
 from functrans.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from functrans.numpy.reductions import sum
-from functrans.numpy.ufuncs import astype, truth
-from functrans.typing import Array, ArrayLike, Axis, DTypeLike, NestedArrays, ShapeLike
+from functrans.numpy.ufunc_dispatch import truth
+from functrans.numpy.ufuncs import astype
+from functrans.typing import Array, ArrayLike, DTypeLike, NestedArrays, ShapeLike
 
 
 def _items(name: str, arrays: Any) -> list[Array]:
@@ -495,26 +495,6 @@ def _source_if_traced(index: Array, size: Any) -> Array:
     new = lax.concatenate([lax.full_like(old, 1), lax.full_like(index, 0)], 0)
     number = lax.iota(index_dtype(keys.shape[0]), keys.shape[0])
     return lax.sort((keys, new, number), num_keys=2, is_stable=True)[2]
-
-
-def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
-    """A concrete array without the zeros at its front ("f") and back ("b"), along all or some axes.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.trim_zeros(jnp.asarray([0, 1, 2, 0])).tolist()
-    [1, 2]
-    """
-    x = asarray(filt)
-    value = concrete("trim_zeros", x, "filt", "slice with static bounds instead")
-    places = np.argwhere(value)
-    for a in axis_tuple(axis, x.ndim, "trim_zeros"):
-        if not len(places):
-            x = slice_axis(x, 0, 0, a)
-            continue
-        start = int(places[:, a].min()) if "f" in trim.lower() else 0
-        stop = int(places[:, a].max()) + 1 if "b" in trim.lower() else x.shape[a]
-        x = slice_axis(x, start, stop, a)
-    return x
 
 
 # applying functions --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""pad in all of NumPy's modes, one axis after the other."""
+"""pad in all of NumPy's modes, one axis after the other, and trim_zeros."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
+    axis_tuple,
     broadcast,
     cast,
     concrete,
@@ -25,11 +26,13 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.creation import asarray
 from functrans.numpy.reductions import max as _max
-from functrans.numpy.reductions import mean
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.sorting import median
+from functrans.numpy.statistics import (
+    mean,
+)
 from functrans.numpy.ufuncs import floor, rint
-from functrans.typing import Array, ArrayLike
+from functrans.typing import Array, ArrayLike, Axis
 
 _OPTIONS = {
     "constant": {"constant_values"}, "edge": set(), "empty": set(), "linear_ramp": {"end_values"},
@@ -240,4 +243,24 @@ def pad(array: ArrayLike,
         else:
             length = None if stat_lengths is None else stat_lengths[axis]
             x = _pad_statistic(x, axis, before, after, length, _STATISTICS[mode])
+    return x
+
+
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
+    """A concrete array without the zeros at its front ("f") and back ("b"), along all or some axes.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.trim_zeros(jnp.asarray([0, 1, 2, 0])).tolist()
+    [1, 2]
+    """
+    x = asarray(filt)
+    value = concrete("trim_zeros", x, "filt", "slice with static bounds instead")
+    places = np.argwhere(value)
+    for a in axis_tuple(axis, x.ndim, "trim_zeros"):
+        if not len(places):
+            x = slice_axis(x, 0, 0, a)
+            continue
+        start = int(places[:, a].min()) if "f" in trim.lower() else 0
+        stop = int(places[:, a].max()) + 1 if "b" in trim.lower() else x.shape[a]
+        x = slice_axis(x, start, stop, a)
     return x

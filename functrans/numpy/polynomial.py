@@ -22,7 +22,8 @@ from functrans.numpy.common import (
     wrap,
 )
 from functrans.numpy.creation import asarray
-from functrans.numpy.joining import concatenate, trim_zeros
+from functrans.numpy.joining import concatenate
+from functrans.numpy.padding import trim_zeros
 from functrans.numpy.ufuncs import add, conj, divide, multiply, negative, subtract
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike

@@ -13,8 +13,14 @@ from types import FrameType
 from typing import Any
 
 from functrans.core import config, dtypes
-from functrans.core.errors import PromotionError, ShapeError, is_internal_module
-from functrans.core.source import user_source
+from functrans.core.errors import (
+    PromotionError,
+    ShapeError,
+)
+from functrans.core.source import (
+    is_internal_module,
+    user_source,
+)
 
 __all__ = ["check_dtypes", "check_ranks"]
 

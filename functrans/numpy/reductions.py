@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, products, extrema, truth, moments and their NaN-skipping variants."""
+"""Reductions over axes: sums, products, extrema, truth, positions; the same without NaN."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from functrans import _runtime, lax
 from functrans._runtime import get_trace
 from functrans.core import dtypes
-from functrans.core.dtypes import as_dtype, kind, real_dtype
-from functrans.core.errors import ArgumentError, DTypeError
+from functrans.core.dtypes import as_dtype, kind
+from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
@@ -23,16 +23,13 @@ from functrans.numpy.common import (
     converted,
     index_dtype,
     operand,
-    promote,
-    promote_dtypes_inexact,
     refuse_out,
     scalar_like,
     size_of,
 )
-from functrans.numpy.ufuncs import divide, isnan, multiply, sqrt, square, subtract, truth
-from functrans.numpy.ufuncs import true_divide as _divide
+from functrans.numpy.ufunc_dispatch import truth
+from functrans.numpy.ufuncs import isnan, subtract
 from functrans.primitives.broadcast import reduce_sum
-from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 Reduction = Callable[..., Array]
@@ -253,162 +250,6 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-# moments -------------------------------------------------------------------------------------
-
-
-def _computation(x: Array) -> Array:
-    """Halves are averaged in float32: their sums overflow and lose digits."""
-    return cast(x, dtypes.computed_dtype(x.dtype))
-
-
-def _mean_operand(name: str, a: ArrayLike, dtype: DTypeLike | None) -> tuple[Array, np.dtype]:
-    """The operand in the dtype to compute in, and the dtype of the result."""
-    x = operand(name, a)
-    dtype = dtypes.to_inexact_dtype(x.dtype) if dtype is None else as_dtype(dtype)
-    return _computation(cast(x, dtype)), dtype
-
-
-def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, name: str) -> Any:
-    """The number of elements that a reduction takes: a size, or an array if it depends on where."""
-    if where is None:
-        return size_of(x, axes)
-    mask = truth(operand(name, where))
-    mask = broadcast(mask, broadcast_shapes(x.shape, mask.shape, name=name))
-    return sum(mask, axes, real_dtype(x.dtype))
-
-
-def _over(total: Array, count: Any) -> Array:
-    """total / count, with a static count as a constant (NaN for none)."""
-    if isinstance(count, int):
-        return lax.div(total, scalar_like(total, count))
-    return _divide(total, count)
-
-
-def _over_size(total: Array, count: Any) -> Array:
-    """As _over, the count of a floating mean staying a number."""
-    if isinstance(count, int) and total.dtype.kind == "f":
-        return lax.div(total, float(count))
-    return _over(total, count)
-
-
-def mean(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
-    keepdims: bool = False, *, where: ArrayLike | None = None,
-) -> Array:
-    """Arithmetic mean over axes (all by default); float16 and bfloat16 are summed in float32.
-
-    The shape is a's without the axes, or with size 1 there with `keepdims`.
-
-    >>> import functrans.numpy as jnp
-    >>> jnp.mean(jnp.asarray([1, 2])).tolist()
-    1.5
-    """
-    refuse_out("mean", out)
-    x, dtype = _mean_operand("mean", a, dtype)
-    axes = axis_tuple(axis, x.ndim, "mean")
-    result = _over_size(sum(x, axes, where=where), _count(x, axes, where, "mean"))
-    result = cast(result, dtype)
-    return keep_dims(result, axes, x.ndim) if keepdims else result
-
-
-def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
-        ddof: float = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
-        mean: ArrayLike | None = None, correction: float | None = None) -> Array:
-    """Variance over axes: the mean squared distance from the mean, over N - ddof.
-
-    >>> jnp.var(jnp.array([[1.0, 3.0], [2.0, 2.0]]), axis=1)
-    Array([1., 0.], dtype=float32)
-    """
-    refuse_out("var", out)
-    if correction is not None:
-        if ddof:
-            raise ArgumentError("functrans.numpy.var: ddof and correction are one argument; give "
-                                "one of them.", where=user_source())
-        ddof = correction
-    wanted = None if dtype is None else as_dtype(dtype)
-    a = operand("var", a)
-    if wanted is not None and kind(a.dtype) == "c" and kind(wanted) != "c":
-        raise DTypeError(f"functrans.numpy.var of {a.dtype} does not take dtype={wanted}.",
-                         where=user_source(), why="it would drop the imaginary parts.",
-                         fix="var(x).astype(...), or var(x.real)")
-    x, dtype = _mean_operand("var", a, dtype)
-    axes = axis_tuple(axis, x.ndim, "var")
-    centre = _mean(x, axes, keepdims=True, where=where) if mean is None else mean
-    residual = subtract(x, centre)
-    if kind(residual.dtype) == "c":
-        squares = lax.add(square(lax.real(residual)), square(lax.imag(residual)))
-    else:
-        squares = square(residual)
-    count = _count(squares, axes, where, "var")
-    total = sum(squares, axes, where=where)
-    if ddof:
-        count = _positive_or_nan(count, ddof)
-    result = cast(_over_degrees(total, count), wanted or real_dtype(dtype))
-    return keep_dims(result, axes, x.ndim) if keepdims else result
-
-
-_mean = mean
-
-
-def _positive_or_nan(count: Any, ddof: float) -> Any:
-    """Degrees of freedom; none or fewer give NaN or infinity by dividing by 0."""
-    if isinstance(count, int):
-        return float(np.maximum(count - ddof, 0))
-    rest = subtract(count, ddof)
-    return lax.max(rest, lax.full_like(rest, 0))
-
-
-def _over_degrees(total: Array, count: Any) -> Array:
-    if isinstance(count, (int, float)):
-        if total.dtype.kind == "f":
-            return lax.div(total, float(count))
-        return lax.div(total, scalar_like(total, count))
-    return divide(total, count)
-
-
-def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
-        ddof: float = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
-        mean: ArrayLike | None = None, correction: float | None = None) -> Array:
-    """Standard deviation over axes: the square root of var.
-
-    >>> jnp.std(jnp.array([1.0, 3.0, 5.0, 7.0]), ddof=1).round(4)
-    Array(2.582, dtype=float32)
-    """
-    refuse_out("std", out)
-    return sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
-                    correction=correction))
-
-
-def average(
-    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
-    keepdims: bool = False,
-) -> Array | tuple[Array, Array]:
-    """Weighted mean over axes; weights have a's shape, or the shape of its reduced axes.
-
-    >>> jnp.average(jnp.array([1.0, 2.0, 6.0]), weights=jnp.array([3, 2, 1])).round(4)
-    Array(2.1667, dtype=float32)
-    """
-    x = operand("average", a)
-    if weights is None:
-        result = mean(x, axis, keepdims=keepdims)
-        count = size_of(x, axis_tuple(axis, x.ndim, "average"))
-        total = broadcast(scalar_like(result, count), result.shape)
-    else:
-        x, w = promote_dtypes_inexact("average", x, weights)
-        axes = axis_tuple(axis, x.ndim, "average")
-        if w.shape != x.shape:
-            if axis is None or w.shape != tuple(x.shape[i] for i in axes):
-                raise ArgumentError(
-                    f"functrans.numpy.average: weights of shape {w.shape} fit neither the array's "
-                    f"shape {x.shape} nor its axes {axis}.", where=user_source())
-            order = np.argsort(axes)
-            w = lax.transpose(w, tuple(int(i) for i in order))
-            w = lax.broadcast_in_dim(w, x.shape, tuple(sorted(axes)))
-        total = sum(w, axes, keepdims=keepdims)
-        result = divide(sum(multiply(x, w), axes, keepdims=keepdims), total)
-    return (result, total) if returned else result
-
-
 # positions -----------------------------------------------------------------------------------
 
 
@@ -486,7 +327,7 @@ def _nan_arg(
     if kind(x.dtype) not in "fc":
         return find(x, axis, keepdims=keepdims)
     nan = isnan(x)
-    found = find(_replace(x, nan, limit(x.dtype, largest)), axis, keepdims=keepdims)
+    found = find(replace_where(x, nan, limit(x.dtype, largest)), axis, keepdims=keepdims)
     empty = all(nan, axis, keepdims=bool(keepdims))
     return lax.select_n(empty, found, lax.full_like(found, -1))
 
@@ -494,7 +335,7 @@ def _nan_arg(
 # skipping NaN --------------------------------------------------------------------------------
 
 
-def _replace(x: Array, where: Array, value: Any) -> Array:
+def replace_where(x: Array, where: Array, value: Any) -> Array:
     return lax.select_n(where, x, lax.full_like(x, value))
 
 
@@ -508,10 +349,10 @@ def _nan_reduce(
     if kind(x.dtype) not in "fc":
         return reduce(x, axis, keepdims=keepdims, **options)
     nan = isnan(x)
-    result = reduce(_replace(x, nan, identity), axis, keepdims=keepdims, **options)
+    result = reduce(replace_where(x, nan, identity), axis, keepdims=keepdims, **options)
     if not empty_is_nan or options.get("initial") is not None:
         return result
-    return _replace(result, all(nan, axis, keepdims=keepdims, where=where), np.nan)
+    return replace_where(result, all(nan, axis, keepdims=keepdims, where=where), np.nan)
 
 
 def nansum(
@@ -566,62 +407,3 @@ def nanmin(
     """
     refuse_out("nanmin", out)
     return _nan_reduce("nanmin", min, a, axis, keepdims, where, np.inf, True, initial=initial)
-
-
-def _valid(name: str, x: Array, where: ArrayLike | None) -> Array:
-    """Where an element counts: it is not NaN, and `where` holds."""
-    valid = lax.bitwise_not(isnan(x))
-    if where is None:
-        return valid
-    valid, where = promote(name, valid, truth(operand(name, where)))
-    return lax.bitwise_and(valid, where)
-
-
-@composite
-def nanmean(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
-    keepdims: bool = False, where: ArrayLike | None = None,
-) -> Array:
-    """Mean over axes of the elements that are not NaN.
-
-    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
-    Array(2., dtype=float32)
-    """
-    refuse_out("nanmean", out)
-    x = operand("nanmean", a)
-    if kind(x.dtype) not in "fc":
-        return mean(x, axis, dtype, keepdims=keepdims, where=where)
-    return mean(x, axis, dtype, keepdims=keepdims, where=_valid("nanmean", x, where))
-
-
-@composite
-def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
-           ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
-           mean: ArrayLike | None = None) -> Array:
-    """Variance over axes of the elements that are not NaN; NaN where ddof leaves none.
-
-    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 5.0]))
-    Array(4., dtype=float32)
-    """
-    refuse_out("nanvar", out)
-    x = operand("nanvar", a)
-    if kind(x.dtype) not in "fc":
-        return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
-    valid = _valid("nanvar", x, where)
-    result = var(_replace(x, isnan(x), 0), axis, dtype, None, ddof, keepdims, where=valid,
-                 mean=mean)
-    count = sum(valid, axis, real_dtype(result.dtype), keepdims=keepdims)
-    return _replace(result, lax.le(count, lax.full_like(count, ddof)), np.nan)
-
-
-@composite
-def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
-           ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
-           mean: ArrayLike | None = None) -> Array:
-    """Standard deviation over axes of the elements that are not NaN.
-
-    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
-    Array(1., dtype=float32)
-    """
-    refuse_out("nanstd", out)
-    return sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.dtypes import as_dtype, finfo, iinfo, issubdtype, kind
+from functrans.core.dtype_queries import issubdtype
+from functrans.core.dtypes import as_dtype, finfo, iinfo, kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS

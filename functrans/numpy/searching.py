@@ -1,4 +1,4 @@
-"""Finding and taking elements: where, nonzero, take, searchsorted, histograms, index arithmetic."""
+"""Finding and taking elements: where, nonzero, take, put, bincount, searchsorted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from functrans.numpy.elementwise import clip, select_where
 from functrans.numpy.joining import concatenate, stack, take_rows
 from functrans.numpy.manipulation import ravel
 from functrans.numpy.reductions import sum
-from functrans.numpy.ufuncs import truth
+from functrans.numpy.ufunc_dispatch import truth
 from functrans.primitives.index_checks import check_index, looks_at_indices
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike, DTypeLike
@@ -589,30 +589,3 @@ def _ranks_by_sorting(row: Array, values: Array, side: str) -> Array:
     # the position of each value in the sorted order says how many of the row it passed
     places = lax.sort((order, passed), num_keys=1)[1]
     return lax.reshape(slice_axis(places, start, start + flat.shape[0]), values.shape)
-
-
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
-             ) -> Array:
-    """The number of the bin of each element; bins rise or fall.
-
-    >>> jnp.digitize(jnp.array([0.2, 6.4, 3.0]), jnp.array([0.0, 1.0, 2.5, 4.0]))
-    Array([1, 4, 3], dtype=int32)
-    """
-    method = "scan" if method is None else method
-    edges = asarray(bins)
-    side: Literal["left", "right"] = "right" if not right else "left"
-    values = asarray(x)
-    if edges.ndim != 1:
-        raise ShapeError(f"functrans.numpy.digitize: bins is a vector, and not of shape "
-                         f"{edges.shape}.", where=user_source())
-    size = edges.shape[0]
-    if size == 0:
-        return filled(values.shape, 0, index_dtype())
-    rising = searchsorted(edges, values, side, method=method)
-    turned = searchsorted(lax.rev(edges, (0,)), values, "left" if side == "right" else "right",
-                          method=method)
-    falling = lax.sub(lax.full_like(turned, size), turned)
-    first, last = slice_axis(edges, 0, 1), slice_axis(edges, size - 1, size)
-    ascending = broadcast(lax.reshape(lax.le(first, last), ()), rising.shape)
-    return lax.select_n(ascending, falling, rising)
-

@@ -1,4 +1,4 @@
-"""Sets as sorted vectors: unique and its relatives; under tracing their sizes are given."""
+"""Sets as sorted vectors: unique, isin and their relatives; under tracing their sizes are given."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from functrans import lax
 from functrans.core.dtypes import kind
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
 from functrans.numpy.common import (
     axis_index,
     broadcast,
@@ -24,10 +26,10 @@ from functrans.numpy.common import (
     wrap,
 )
 from functrans.numpy.creation import asarray
-from functrans.numpy.elementwise import isin
 from functrans.numpy.joining import concatenate
 from functrans.numpy.manipulation import moveaxis, ravel
 from functrans.numpy.searching import count_into, scatter_rows, take
+from functrans.numpy.ufuncs import less_equal
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
@@ -343,3 +345,51 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     ordered, places, new = _distinct("setxor1d", joined, size)
     keep = lax.bitwise_and(new, take(alone, places, mode="clip"))
     return _finish("setxor1d", ordered, keep, size, fill_value)
+
+
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
+         invert: bool = False, *, method: str = "auto") -> Array:
+    """Whether each element is among test_elements.
+
+    `method` is "compare_all", "binary_search", "sort", or "auto": comparisons where the elements to
+    compare with are few, otherwise a search among them sorted.
+
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
+    Array([ True, False,  True], dtype=bool)
+    """
+    del assume_unique
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ArgumentError(f"functrans.numpy.isin: unknown method={method!r}; it is auto, "
+                            "compare_all, binary_search or sort.", where=user_source())
+    x, tests = promote_dtypes("isin", element, test_elements)
+    tests = lax.reshape(tests, (tests.size,))
+    if tests.size == 0:
+        return filled(x.shape, invert, bool)
+    if method not in ("auto", "compare_all"):
+        found = _found_in_sorted(x, lax.sort(tests))
+        return lax.bitwise_not(found) if invert else found
+    shape = (*x.shape, tests.shape[0])
+    found = lax.eq(lax.broadcast_in_dim(x, shape, tuple(range(x.ndim))),
+                   lax.broadcast_in_dim(tests, shape, (x.ndim,)))
+    found = lax.reduce_or(found, (x.ndim,))
+    return lax.bitwise_not(found) if invert else found
+
+
+def _found_in_sorted(x: Array, row: Array) -> Array:
+    """Whether each element is in a sorted vector, by halving the range in which it may be."""
+    size = row.shape[0]
+    dims = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,),
+                                      start_index_map=(0,))
+
+    def at(index: Array) -> Array:
+        return lax.gather(row, lax.expand_dims(index, (index.ndim,)), dims, (1,), mode="clip")
+
+    low = lax.full(x.shape, 0, np.dtype(np.int32))  # row[low] <= x, if anything is
+    step = 1 << max(int(size).bit_length() - 1, 0)
+    while step:
+        ahead = lax.add(low, lax.full_like(low, step))
+        inside = lax.bitwise_and(lax.lt(ahead, lax.full_like(low, size)),
+                                 less_equal(at(ahead), x))
+        low = lax.select_n(inside, low, ahead)
+        step //= 2
+    return lax.eq(at(low), x)

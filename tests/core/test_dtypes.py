@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from functrans.core import dtypes
+from functrans.core.dtype_queries import issubdtype
 from functrans.core.errors import (
     ArgumentError,
     DTypeError,
@@ -226,7 +227,7 @@ def test_float0_holds_nothing_and_does_not_promote() -> None:
     ],
 )
 def test_issubdtype(dtype: Any, of: Any, expected: bool) -> None:
-    assert dtypes.issubdtype(dtype, of) is expected
+    assert issubdtype(dtype, of) is expected
 
 
 def test_inexact_real_complex_and_half() -> None:
