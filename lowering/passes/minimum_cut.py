@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-__all__ = ["FlowNetwork"]
+from functrans.core.jaxpr import Equation, Var
+
+__all__ = ["FlowNetwork", "cut_of_values"]
 
 
 class FlowNetwork:
@@ -105,3 +107,31 @@ class FlowNetwork:
                 tried[at] += 1
             else:
                 return
+
+
+def cut_of_values(given: Mapping[Var, float], eqns: Sequence[Equation], wanted: Iterable[Var],
+                  cost: Callable[[Var], float],
+                  is_repeatable: Callable[[Equation], bool]) -> list[Var]:
+    """The values of least cost from which repeatable equations compute those that are wanted.
+
+    `given` has the costs of values that are there, `cost` that of a result; of two cuts that cost
+    the same it is the later one. The values are in the order of the program.
+    """
+    network = FlowNetwork()
+    for v, price in given.items():
+        network.add("source", ("in", v), math.inf)
+        network.add(("in", v), ("out", v), price)
+    for eqn in eqns:
+        for v in eqn.outvars:
+            network.add(("in", v), ("out", v), cost(v))
+            if not is_repeatable(eqn):
+                network.add("source", ("in", v), math.inf)
+                continue
+            for a in eqn.invars:
+                if isinstance(a, Var):
+                    network.add(("out", a), ("in", v), math.inf)
+    for v in wanted:
+        network.add(("out", v), "sink", math.inf)
+    cut = set(network.minimum_cut("source", "sink"))
+    return [v for v in (*given, *[v for eqn in eqns for v in eqn.outvars])
+            if (("in", v), ("out", v)) in cut]

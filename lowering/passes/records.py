@@ -17,7 +17,7 @@ from typing import Final
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.prune import prune_jaxpr
 from functrans.core.record import Record
-from functrans.lowering.passes.minimum_cut import FlowNetwork
+from functrans.lowering.passes.minimum_cut import cut_of_values
 from functrans.lowering.passes.rewrite import (
     Change,
     equation_text,
@@ -122,31 +122,12 @@ def _changed(jaxpr: Jaxpr, loop: Equation, reader: _Reader) -> Jaxpr | None:
 
 def _cut(loop: Equation, parts: ScanParts, wanted: Iterable[Var]) -> list[Var]:
     """The least values of an iteration, in bytes, of which others are functions; the last ones."""
-    network = FlowNetwork()
-    eqns = loop.params["jaxpr"].eqns
-    values: list[Var] = [*loop.params["jaxpr"].invars, *[v for eqn in eqns for v in eqn.outvars]]
-    for v in parts.v_consts:
-        network.add("source", ("in", v), math.inf)
-        network.add(("in", v), ("out", v), 0)
-    for v in parts.v_xs:
-        network.add("source", ("in", v), math.inf)
-        network.add(("in", v), ("out", v), _bytes(v) / 2)  # they are there, and read once more
-    for v in parts.v_carry:
-        network.add("source", ("in", v), math.inf)
-        network.add(("in", v), ("out", v), _bytes(v))
-    for eqn in eqns:
-        for v in eqn.outvars:
-            network.add(("in", v), ("out", v), _bytes(v))
-            if not _is_repeatable(eqn):
-                network.add("source", ("in", v), math.inf)
-                continue
-            for a in eqn.invars:
-                if isinstance(a, Var):
-                    network.add(("out", a), ("in", v), math.inf)
-    for v in wanted:
-        network.add(("out", v), "sink", math.inf)
-    cut = set(network.minimum_cut("source", "sink"))
-    return [v for v in values if (("in", v), ("out", v)) in cut]
+    jaxpr = loop.params["jaxpr"]
+    # an element of xs is in memory anyway, and is read once more
+    costs = {**dict.fromkeys(parts.v_consts, 0.0), **{v: _bytes(v) / 2 for v in parts.v_xs},
+             **{v: float(_bytes(v)) for v in parts.v_carry}}
+    given = {v: costs[v] for v in jaxpr.invars}
+    return cut_of_values(given, jaxpr.eqns, wanted, _bytes, _is_repeatable)
 
 
 def _is_repeatable(eqn: Equation) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
-from functrans.lowering.passes.minimum_cut import FlowNetwork
+from functrans.lowering.passes.minimum_cut import cut_of_values
 from functrans.primitives.arithmetic import (
     abs_p,
     add_p,
@@ -95,24 +95,7 @@ class Recomputed:
         inner = {v for eqn in body for v in eqn.outvars}
         outer = dict.fromkeys(a for eqn in body for a in eqn.invars
                               if isinstance(a, Var) and a not in inner)
-        network = FlowNetwork()
-        for v in outer:
-            network.add("source", ("in", v), math.inf)
-            network.add(("in", v), ("out", v), self._cost(v))
-        for eqn in body:
-            for v in eqn.outvars:
-                network.add(("in", v), ("out", v), self._cost(v))
-                if not _is_light(eqn):
-                    network.add("source", ("in", v), math.inf)
-                    continue
-                for a in eqn.invars:
-                    if isinstance(a, Var):
-                        network.add(("out", a), ("in", v), math.inf)
-        for v in wanted:
-            network.add(("out", v), "sink", math.inf)
-        cut = set(network.minimum_cut("source", "sink"))
-        return [v for v in (*outer, *[v for eqn in body for v in eqn.outvars])
-                if (("in", v), ("out", v)) in cut]
+        return cut_of_values({v: self._cost(v) for v in outer}, body, wanted, self._cost, _is_light)
 
     def _repeat(self, time: Sequence[Equation], repeated: Sequence[int], end: int) -> None:
         """Compute some equations of a time again, each before the first that reads it after `end`.

@@ -70,8 +70,8 @@ def test_their_batches(program, arrays):
     check_same(ft.vmap(lambda *xs: programs.outputs(program, list(xs))), batches)
 
 
-@program_and_inputs
-def test_their_gradients_by_sample(program, arrays):
+def loss_in_floats(program, arrays):
+    """The places of floating inputs, and a loss of a program in these."""
     floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
 
     def loss(*xs):
@@ -79,6 +79,13 @@ def test_their_gradients_by_sample(program, arrays):
         whole = [next(given) if i in floats else ft.numpy.asarray(a)
                  for i, a in enumerate(arrays)]
         return ft.numpy.sum(ft.numpy.sin(programs.run(program, whole).astype("float64").real))
+
+    return floats, loss
+
+
+@program_and_inputs
+def test_their_gradients_by_sample(program, arrays):
+    floats, loss = loss_in_floats(program, arrays)
 
     xs = [np.stack([arrays[i], 0.5 * arrays[i]]) for i in floats]
     argnums = tuple(range(len(xs)))
@@ -87,13 +94,7 @@ def test_their_gradients_by_sample(program, arrays):
 
 @program_and_inputs
 def test_their_short_loops(program, arrays):
-    floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
-
-    def loss(*xs):
-        given = iter(xs)
-        whole = [next(given) if i in floats else ft.numpy.asarray(a)
-                 for i, a in enumerate(arrays)]
-        return ft.numpy.sum(ft.numpy.sin(programs.run(program, whole).astype("float64").real))
+    floats, loss = loss_in_floats(program, arrays)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scans, "SHORTEST", 2)

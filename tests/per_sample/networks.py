@@ -20,6 +20,7 @@ import numpy as np
 import functrans as ft
 import functrans.numpy as jnp
 from functrans import lax, nn, tree
+from tests.per_sample.packings import pack
 
 TIMES = (1, 2, 5)
 BATCHES = (1, 2, 3, 7)
@@ -561,29 +562,6 @@ def networks(draw: Any, longest: int = 4) -> Network:
         draw(st.sampled_from(["dict", "list", "nested", "flat", "halves"])), width,
         draw(st.sampled_from(TIMES)), draw(st.sampled_from(BATCHES)), draw(st.integers(0, 999)))
 
-
-# packings: how a dictionary of parameters becomes what the loss is given, and back
-
-def pack(packing: str, made: dict[str, Any]) -> tuple[Any, Callable[[Any, Any], dict[str, Any]]]:
-    """The tree of the parameters, and what makes a dictionary of it, at a dtype."""
-    names = sorted(made)
-    if packing == "list":
-        return [made[n] for n in names], lambda ws, _: dict(zip(names, ws, strict=True))
-    if packing == "nested":
-        layers = sorted({n.partition(".")[0] for n in names})
-        return ({l: tuple(made[n] for n in names if n.partition(".")[0] == l) for l in layers},
-                lambda ws, _: {n: w for l in layers for n, w in zip(
-                    [n for n in names if n.partition(".")[0] == l], ws[l], strict=True)})
-    if packing == "flat":
-        shapes = [made[n].shape for n in names]
-        ends = np.cumsum([int(np.prod(s)) for s in shapes])
-        return (np.concatenate([made[n].ravel() for n in names]), lambda w, _: {
-            n: w[e - int(np.prod(s)):e].reshape(s) for n, s, e in zip(names, shapes, ends)})
-    if packing == "halves":  # the last bias always has a gradient
-        frozen = {n: made[n] for n in names[::2] if n != "output.b"}
-        return {n: w for n, w in made.items() if n not in frozen}, lambda ws, dtype: {
-            **ws, **{n: jnp.asarray(w.astype(dtype)) for n, w in frozen.items()}}
-    return made, lambda ws, _: ws
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from functrans.lowering.passes.attention.calls import (
     ScoreFunction,
     View,
 )
+from functrans.lowering.passes.attention.causal_masks import causal_offset
 from functrans.lowering.passes.attention.reindexed import NotSoftmax, moved, split_view
 from functrans.lowering.passes.attention.score_flags import ScoreFlags, score_flags
 from functrans.lowering.passes.attention.softmax import (
@@ -40,7 +41,6 @@ from functrans.lowering.passes.attention.softmax import (
     softmax_of,
 )
 from functrans.lowering.rules.graph import Graph, live_items
-from functrans.lowering.rules.reduce import identity_element
 from functrans.primitives.precision import most_precise
 
 __all__ = ["recognize_attention"]
@@ -281,7 +281,7 @@ def _layout(sizes: Mapping[int, int], key: int, scores: AxisMap, keyed: list[Vie
         raise NotSoftmax("keys have another variable")
     row: int | None = None
     for m in first.softmax.scores.masks:
-        row = row or next((v for v in alone if _limit(m.value, first, v) is not None), None)
+        row = row or next((v for v in alone if _offset(m.value, first, v) is not None), None)
     rows = sorted(alone, key=lambda v: sizes[v])
     if row is None and rows:
         row = rows[-1]
@@ -317,7 +317,7 @@ def _visibility(use: AttentionUse, row: int | None) -> _Visibility:
     terms: list[tuple[ScoreTerm, int | None]] = []
     for m in [*scores.masks, *scores.biases]:
         hides = m if m in scores.masks else _as_mask(m, use.s)
-        limit = None if hides is None or row is None else _limit(hides.value, use, row)
+        limit = None if hides is None or row is None else _offset(hides.value, use, row)
         # numbers hide only beside what is seen, which each row needs: others may not hide it
         if hides is not None and limit is not None and hides.fill == -math.inf:
             terms.append((hides, limit))
@@ -343,58 +343,10 @@ def _visibility(use: AttentionUse, row: int | None) -> _Visibility:
     return found
 
 
-def _limit(e: Expr, use: AttentionUse, row: int | None) -> int | None:
+def _offset(condition: Expr, use: AttentionUse, row: int) -> int | None:
     """n where a condition is `key <= row + n`."""
-    if e.op == "not":
-        inner = e.args[0]
-        turned = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}.get(inner.op)
-        return None if turned is None else _limit(
-            use.s.op(turned, *inner.args, dtype="bool"), use, row)
-    if e.op == "select" and e.args[1].op == e.args[2].op == "const":
-        yes, no = bool(e.args[1].aux), bool(e.args[2].aux)
-        if yes == no:
-            return None
-        return _limit(e.args[0] if yes else use.s.op("not", e.args[0]), use, row)
-    if e.op not in ("lt", "le", "gt", "ge"):
-        return None
-    x, y = map(_place, e.args)
-    if x is None or y is None:
-        return None
-    rest = y - x if e.op in ("lt", "le") else x - y  # the condition: rest >= 0, or > 0
-    along = use.softmax.along
-    others = [v for v, n in use.names.items() if n == row]
-    if rest.coefficient(along) != -1 or not others or rest.coefficient(others[0]) != 1 \
-            or len(rest.terms) != 2:
-        return None
-    return int(rest.const) - (e.op in ("lt", "gt"))
-
-
-def _place(e: Expr) -> Index | None:
-    """A number that is computed from variables alone."""
-    if e.op == "index":
-        return e.aux if _holds(e.dtype, e.aux) else None
-    if e.op == "const" and float(e.aux).is_integer():
-        return Index.of(int(e.aux))
-    if e.op == "convert":
-        found = _place(e.args[0])
-    elif e.op in ("add", "sub"):
-        x, y = map(_place, e.args)
-        found = None if x is None or y is None else x + y if e.op == "add" else x - y
-    else:
-        return None
-    return found if found is not None and _holds(e.dtype, found) else None
-
-
-def _holds(dtype: str, index: Index) -> bool:
-    """Whether all values of an index are numbers of a type."""
-    low, high = index.bounds()
-    digits = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}.get(dtype)
-    if digits is not None:
-        return bool(-(1 << digits) <= low and high <= 1 << digits)
-    if dtype == "bool":
-        return False
-    least = 0 if dtype[0] == "u" else identity_element("max", dtype)
-    return bool(least <= low and high <= identity_element("min", dtype))
+    return causal_offset(condition, use.s, use.softmax.along,
+                         [v for v, n in use.names.items() if n == row])
 
 
 def _may_hide(x: ScoreTerm) -> bool:
