@@ -1,4 +1,4 @@
-"""Equations of matrices that are linear in the unknown on both sides, and roots of triangles."""
+"""Sylvester equations A X + X B = C, and square roots of triangular matrices."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ functrans.as_jax.install()
 import optax  # unmodified
 ```
 
-`python -m functrans.as_jax script.py`, or `-m module`, runs a program so; tests run by
-`pytest -p functrans.as_jax.pytest_plugin`. Which name of JAX is which of functrans is a table, one
-file a region in `functrans/as_jax/regions`. What is not there is an error that names it and the
+`python -m functrans.as_jax script.py`, or `-m module`, runs a program with it installed; tests run
+by `pytest -p functrans.as_jax.pytest_plugin`. Which name of JAX is which of functrans is a table,
+one file a region in `functrans/as_jax/regions`. What is not there is an error that names it and the
 library that asked. docs/guide/jax_libraries.md says which libraries run.
 """
 

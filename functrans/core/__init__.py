@@ -1,6 +1,6 @@
 """The language: types, jaxprs, primitives, traces; the names that JAX has in `jax.core` are here.
 
-Modules of this package are inside of functrans. What a program of a user may need of them:
+The modules of this package are internal. What a user's program may need of them is here:
 
 >>> import functrans as ft
 >>> closed = ft.make_jaxpr(lambda x: 2 * x)(1.5)

@@ -1,4 +1,4 @@
-"""What is known of named sizes, and what follows from it."""
+"""Bounds of named sizes, and the comparisons of sizes that can be proved from them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Normal forms, so that one meaning has one spelling: `reshape` adds and removes axes of size 1, and a
 `broadcast_in_dim` has none, neither before nor after; what repeats a scalar is a
-`broadcast_in_dim` of it. Movements of the small go before repetitions.
+`broadcast_in_dim` of it. Elements are moved before a broadcast repeats them, when there are fewer.
 """
 
 from __future__ import annotations

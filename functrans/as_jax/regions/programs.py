@@ -1,4 +1,4 @@
-"""What is about programs: trees, types, errors, derivatives, stages, profiles, export."""
+"""JAX's names for programs: trees, types, errors, derivatives, stages, profiles, export."""
 
 from __future__ import annotations
 
