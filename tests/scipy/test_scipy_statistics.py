@@ -20,8 +20,9 @@ SIDES = ("two-sided", "less", "greater")
 
 
 def leaves(tree):
-    return tuple(np.asarray(v, float) for v in ft.tree.leaves(tuple(tree) if isinstance(
-        tree, tuple) else tree))
+    """What a result unpacks to, or the array that it is."""
+    is_array = isinstance(tree, (ft.Array, np.ndarray, np.generic))
+    return tuple(np.asarray(v, float) for v in ft.tree.leaves(tree if is_array else tuple(tree)))
 
 
 def both(name, *args, rtol=1e-8, atol=1e-10, **options):

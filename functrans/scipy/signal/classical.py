@@ -316,6 +316,13 @@ def buttord(wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool = F
     return N, _natural(edges, band, analog, fs)
 
 
+def _order_at_edges(name: str, wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool,
+                    fs: float | None, order: Callable[[float, float, float], float]) -> Order:
+    """The order of a filter whose Wn is the edge of its pass band."""
+    band, inner, _, exact = _selectivity(name, wp, ws, gpass, gstop, analog, fs, order)
+    return math.ceil(exact), _natural(inner, band, analog, fs)
+
+
 def cheb1ord(wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool = False,
              fs: float | None = None) -> Order:
     """The order and Wn of the smallest `cheby1`; see `buttord`.
@@ -324,9 +331,7 @@ def cheb1ord(wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool = 
     >>> ft.scipy.signal.cheb1ord(0.2, 0.3, 3, 40)[0]
     6
     """
-    band, inner, _, exact = _selectivity("cheb1ord", wp, ws, gpass, gstop, analog, fs,
-                                         _acosh_order)
-    return math.ceil(exact), _natural(inner, band, analog, fs)
+    return _order_at_edges("cheb1ord", wp, ws, gpass, gstop, analog, fs, _acosh_order)
 
 
 def ellipord(wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool = False,
@@ -337,9 +342,7 @@ def ellipord(wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool = 
     >>> ft.scipy.signal.ellipord(0.2, 0.3, 3, 60)[0]
     5
     """
-    band, inner, _, exact = _selectivity("ellipord", wp, ws, gpass, gstop, analog, fs,
-                                         _ellip_order)
-    return math.ceil(exact), _natural(inner, band, analog, fs)
+    return _order_at_edges("ellipord", wp, ws, gpass, gstop, analog, fs, _ellip_order)
 
 
 def cheb2ord(wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool = False,

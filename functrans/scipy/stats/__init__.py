@@ -33,17 +33,10 @@ from functrans.scipy.stats.comparisons import (
     combine_pvalues,
     f_oneway,
     false_discovery_control,
-    jarque_bera,
-    kurtosistest,
     levene,
-    normaltest,
     power_divergence,
-    skewtest,
-    ttest_1samp,
-    ttest_ind,
-    ttest_ind_from_stats,
-    ttest_rel,
 )
+from functrans.scipy.stats.contingency import fisher_exact, median_test
 from functrans.scipy.stats.descriptive import (
     binned_statistic,
     circmean,
@@ -112,10 +105,23 @@ from functrans.scipy.stats.lines import (
     siegelslopes,
     theilslopes,
 )
+from functrans.scipy.stats.means import (
+    ttest_1samp,
+    ttest_ind,
+    ttest_ind_from_stats,
+    ttest_rel,
+)
 from functrans.scipy.stats.multivariate import (
     dirichlet,
     multinomial,
     multivariate_normal,
+)
+from functrans.scipy.stats.normality import (
+    jarque_bera,
+    kurtosistest,
+    normaltest,
+    shapiro,
+    skewtest,
 )
 from functrans.scipy.stats.normalizing import (
     boxcox,
@@ -150,6 +156,7 @@ from functrans.scipy.stats.real_line import (
     skewnorm,
     t,
 )
+from functrans.scipy.stats.resampling import bootstrap, monte_carlo_test, permutation_test
 from functrans.scipy.stats.statistics import (
     entropy,
     gaussian_kde,
@@ -188,6 +195,7 @@ __all__ = [
     "binom",
     "binomtest",
     "boltzmann",
+    "bootstrap",
     "boxcox",
     "boxcox_llf",
     "boxcox_normmax",
@@ -214,6 +222,7 @@ __all__ = [
     "f",
     "f_oneway",
     "false_discovery_control",
+    "fisher_exact",
     "fisk",
     "friedmanchisquare",
     "gamma",
@@ -259,8 +268,10 @@ __all__ = [
     "mannwhitneyu",
     "maxwell",
     "median_abs_deviation",
+    "median_test",
     "mode",
     "moment",
+    "monte_carlo_test",
     "multinomial",
     "multivariate_normal",
     "nakagami",
@@ -270,6 +281,7 @@ __all__ = [
     "pareto",
     "pearsonr",
     "percentileofscore",
+    "permutation_test",
     "planck",
     "pmean",
     "pointbiserialr",
@@ -284,6 +296,7 @@ __all__ = [
     "scoreatpercentile",
     "sem",
     "semicircular",
+    "shapiro",
     "siegelslopes",
     "skew",
     "skewnorm",

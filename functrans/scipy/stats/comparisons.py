@@ -1,4 +1,4 @@
-"""Tests of hypotheses: of means, of variances, of tables and of shapes.
+"""Tests of hypotheses: of means of groups, of variances and of tables.
 
 Each returns its statistic and its p-value, along an axis; both are differentiated in the samples.
 `alternative` is "two-sided", "less" or "greater".
@@ -18,23 +18,18 @@ from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.scipy import special
 from functrans.scipy.arguments import inexact, one_of
-from functrans.scipy.stats.statistics import kurtosis, moment, sample, skew
+from functrans.scipy.stats.results import (
+    SignificanceResult,
+    check_side,
+    chi2_tail,
+    t_pvalue,
+)
+from functrans.scipy.stats.statistics import sample
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["alexandergovern", "bartlett", "binomtest", "chi2_contingency", "chisquare",
-           "combine_pvalues", "f_oneway", "false_discovery_control", "jarque_bera",
-           "kurtosistest", "levene", "normaltest", "power_divergence", "skewtest", "ttest_1samp",
-           "ttest_ind", "ttest_ind_from_stats", "ttest_rel"]
-
-SIDES = ("two-sided", "less", "greater")
-
-
-class SignificanceResult(NamedTuple):
-    """A statistic, and the probability of one as extreme if the hypothesis held."""
-
-    statistic: Array
-    pvalue: Array
-
+           "combine_pvalues", "f_oneway", "false_discovery_control", "levene",
+           "power_divergence"]
 
 class ContingencyResult(NamedTuple):
     """A statistic, its p-value, the degrees of freedom and the frequencies that are expected."""
@@ -43,114 +38,6 @@ class ContingencyResult(NamedTuple):
     pvalue: Array
     dof: int
     expected_freq: Array
-
-
-def normal_pvalue(z: Array, alternative: str) -> Array:
-    """The probability of a normal variable as extreme."""
-    if alternative == "two-sided":
-        return 2 * special.ndtr(-jnp.abs(z))
-    return special.ndtr(z if alternative == "less" else -z)
-
-
-def _t_pvalue(t: Array, df: Any, alternative: str) -> Array:
-    df = jnp.broadcast_to(jnp.asarray(df).astype(t.dtype), t.shape)
-    if alternative == "two-sided":
-        return 2 * special.stdtr(df, -jnp.abs(t))
-    return special.stdtr(df, t if alternative == "less" else -t)
-
-
-def chi2_tail(x: Array, df: Any) -> Array:
-    """The probability of a larger variable of chi squared."""
-    return special.chdtrc(jnp.broadcast_to(jnp.asarray(df).astype(x.dtype), x.shape), x)
-
-
-def _side(name: str, alternative: str) -> None:
-    one_of(f"stats.{name}", "alternative", alternative, SIDES)
-
-
-def ttest_1samp(a: ArrayLike, popmean: ArrayLike, axis: int | None = 0,
-                nan_policy: str = "propagate", alternative: str = "two-sided"
-                ) -> SignificanceResult:
-    """Whether the mean is `popmean`, by Student's t.
-
-    >>> import functrans as ft
-    >>> t, p = ft.scipy.stats.ttest_1samp(ft.numpy.array([1.0, 2.0, 3.0]), 1.0)
-    >>> round(float(t), 4), round(float(p), 4)
-    (1.7321, 0.2254)
-    """
-    _side("ttest_1samp", alternative)
-    one_of("stats.ttest_1samp", "nan_policy", nan_policy, ("propagate",))
-    x, axis = sample("ttest_1samp", a, axis)
-    n = x.shape[axis]
-    mean = inexact(x, popmean)[1]
-    if mean.ndim == x.ndim and mean.ndim:
-        mean = jnp.squeeze(mean, axis)
-    t = (jnp.mean(x, axis) - mean) / (jnp.std(x, axis, ddof=1) / math.sqrt(n))
-    return SignificanceResult(t, _t_pvalue(t, n - 1, alternative))
-
-
-def ttest_rel(a: ArrayLike, b: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-              alternative: str = "two-sided") -> SignificanceResult:
-    """Whether the mean of the differences of pairs is 0.
-
-    >>> import functrans as ft
-    >>> a = ft.numpy.array([1.0, 2.0, 3.0])
-    >>> t, p = ft.scipy.stats.ttest_rel(a, a ** 2)
-    >>> round(float(t), 4)
-    -1.5119
-    """
-    x, y = inexact(a, b)
-    if axis is None:
-        x, y, axis = jnp.ravel(x), jnp.ravel(y), 0
-    if x.shape[axis] != y.shape[axis]:
-        raise ShapeError(f"scipy.stats.ttest_rel: the samples have shapes {x.shape} and "
-                         f"{y.shape}.", where=user_source(), why="they are pairs.",
-                         fix="ttest_ind(a, b)")
-    return ttest_1samp(x - y, 0.0, axis, nan_policy, alternative)
-
-
-def ttest_ind(a: ArrayLike, b: ArrayLike, axis: int | None = 0, equal_var: bool = True,
-              nan_policy: str = "propagate", alternative: str = "two-sided") -> SignificanceResult:
-    """Whether two samples have one mean: Student's test, or Welch's without `equal_var`.
-
-    >>> import functrans as ft
-    >>> a, b = ft.numpy.array([1.0, 2.0, 3.0]), ft.numpy.array([3.0, 4.0, 6.0])
-    >>> t, p = ft.scipy.stats.ttest_ind(a, b)
-    >>> round(float(t), 4), round(float(p), 4)
-    (-2.2136, 0.0913)
-    """
-    one_of("stats.ttest_ind", "nan_policy", nan_policy, ("propagate",))
-    x, y = inexact(a, b)
-    x, where = sample("ttest_ind", x, axis)
-    y, where_y = sample("ttest_ind", y, axis)
-    return ttest_ind_from_stats(
-        jnp.mean(x, where), jnp.std(x, where, ddof=1), x.shape[where], jnp.mean(y, where_y),
-        jnp.std(y, where_y, ddof=1), y.shape[where_y], equal_var, alternative)
-
-
-def ttest_ind_from_stats(mean1: ArrayLike, std1: ArrayLike, nobs1: ArrayLike, mean2: ArrayLike,
-                         std2: ArrayLike, nobs2: ArrayLike, equal_var: bool = True,
-                         alternative: str = "two-sided") -> SignificanceResult:
-    """`ttest_ind` of means, standard deviations and sizes.
-
-    >>> import functrans as ft
-    >>> t, p = ft.scipy.stats.ttest_ind_from_stats(2.0, 1.0, 3, 4.0, 1.0, 3)
-    >>> round(float(t), 4)
-    -2.4495
-    """
-    _side("ttest_ind", alternative)
-    m1, s1, m2, s2 = inexact(mean1, std1, mean2, std2)
-    n1, n2 = (jnp.asarray(n).astype(m1.dtype) for n in (nobs1, nobs2))
-    v1, v2 = s1 * s1 / n1, s2 * s2 / n2
-    if equal_var:
-        df = n1 + n2 - 2
-        pooled = ((n1 - 1) * s1 * s1 + (n2 - 1) * s2 * s2) / df
-        error = jnp.sqrt(pooled * (1 / n1 + 1 / n2))
-    else:
-        df = (v1 + v2) ** 2 / (v1 * v1 / (n1 - 1) + v2 * v2 / (n2 - 1))
-        error = jnp.sqrt(v1 + v2)
-    t = (m1 - m2) / error
-    return SignificanceResult(t, _t_pvalue(t, df, alternative))
 
 
 def groups(name: str, samples: Sequence[ArrayLike], axis: int | None, least: int = 2
@@ -343,7 +230,7 @@ def binomtest(k: ArrayLike, n: int, p: ArrayLike = 0.5, alternative: str = "two-
     >>> round(float(ft.scipy.stats.binomtest(3, 15, 0.1).pvalue), 4)
     0.1841
     """
-    _side("binomtest", alternative)
+    check_side("binomtest", alternative)
     count, part = inexact(k, p)
     each = np.arange(n + 1.0)
     each_of = jnp.asarray(each).astype(count.dtype)
@@ -363,93 +250,6 @@ def binomtest(k: ArrayLike, n: int, p: ArrayLike = 0.5, alternative: str = "two-
         chosen = each_of <= count[..., None] if alternative == "less" else (
             each_of >= count[..., None])
     return SignificanceResult(count / n, jnp.minimum(1, jnp.sum(jnp.where(chosen, masses, 0), -1)))
-
-
-# Shapes --------------------------------------------------------------------------------------
-
-
-def skewtest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-             alternative: str = "two-sided") -> SignificanceResult:
-    """Whether the skewness is that of a normal distribution: D'Agostino, for 8 elements or more.
-
-    >>> import functrans as ft
-    >>> z, p = ft.scipy.stats.skewtest(ft.numpy.arange(8.0) ** 3)
-    >>> round(float(z), 3)
-    1.769
-    """
-    _side("skewtest", alternative)
-    one_of("stats.skewtest", "nan_policy", nan_policy, ("propagate",))
-    x, axis = sample("skewtest", a, axis)
-    n = float(x.shape[axis])
-    if n < 8:
-        raise ShapeError(f"scipy.stats.skewtest: a sample has {int(n)} elements.",
-                         where=user_source(), why="the approximation holds from 8 on.")
-    y = skew(x, axis) * math.sqrt((n + 1) * (n + 3) / (6 * (n - 2)))
-    beta = 3 * (n * n + 27 * n - 70) * (n + 1) * (n + 3) / (
-        (n - 2) * (n + 5) * (n + 7) * (n + 9))
-    w2 = -1 + math.sqrt(2 * (beta - 1))
-    z = jnp.arcsinh(y / math.sqrt(2 / (w2 - 1))) / math.sqrt(0.5 * math.log(w2))
-    return SignificanceResult(z, normal_pvalue(z, alternative))
-
-
-def kurtosistest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-                 alternative: str = "two-sided") -> SignificanceResult:
-    """Whether the kurtosis is that of a normal distribution: Anscombe and Glynn (1983).
-
-    >>> import functrans as ft
-    >>> z, p = ft.scipy.stats.kurtosistest(ft.numpy.arange(20.0))
-    >>> round(float(z), 3)
-    -1.706
-    """
-    _side("kurtosistest", alternative)
-    one_of("stats.kurtosistest", "nan_policy", nan_policy, ("propagate",))
-    x, axis = sample("kurtosistest", a, axis)
-    n = float(x.shape[axis])
-    if n < 5:
-        raise ShapeError(f"scipy.stats.kurtosistest: a sample has {int(n)} elements.",
-                         where=user_source(), why="the approximation holds from 5 on.")
-    b2 = kurtosis(x, axis, fisher=False)
-    mean = 3 * (n - 1) / (n + 1)
-    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
-    standard = (b2 - mean) / math.sqrt(variance)
-    root = 6 * (n * n - 5 * n + 2) / ((n + 7) * (n + 9)) * math.sqrt(
-        6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
-    a_ = 6 + 8 / root * (2 / root + math.sqrt(1 + 4 / root**2))
-    middle = 1 - 2 / (9 * a_)
-    bottom = 1 + standard * math.sqrt(2 / (a_ - 4))
-    third = jnp.sign(bottom) * ((1 - 2 / a_) / jnp.abs(bottom)) ** (1 / 3)
-    z = (middle - third) / math.sqrt(2 / (9 * a_))
-    return SignificanceResult(z, normal_pvalue(z, alternative))
-
-
-def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate"
-               ) -> SignificanceResult:
-    """Whether skewness and kurtosis are those of a normal distribution: D'Agostino and Pearson.
-
-    >>> import functrans as ft
-    >>> k, p = ft.scipy.stats.normaltest(ft.numpy.arange(20.0))
-    >>> round(float(k), 3)
-    2.91
-    """
-    total = skewtest(a, axis, nan_policy).statistic ** 2 + kurtosistest(
-        a, axis, nan_policy).statistic ** 2
-    return SignificanceResult(total, chi2_tail(total, 2))
-
-
-def jarque_bera(x: ArrayLike, *, axis: int | None = None) -> SignificanceResult:
-    """Whether skewness and kurtosis are those of a normal distribution, for many elements.
-
-    >>> import functrans as ft
-    >>> j, p = ft.scipy.stats.jarque_bera(ft.numpy.arange(20.0))
-    >>> round(float(j), 3)
-    1.212
-    """
-    values, axis = sample("jarque_bera", x, axis)
-    second = moment(values, 2, axis)
-    s = moment(values, 3, axis) / second**1.5
-    k = moment(values, 4, axis) / second**2
-    j = values.shape[axis] / 6 * (s * s + (k - 3) ** 2 / 4)
-    return SignificanceResult(j, chi2_tail(j, 2))
 
 
 # Many tests ----------------------------------------------------------------------------------
@@ -484,7 +284,7 @@ def combine_pvalues(pvalues: ArrayLike, method: str = "fisher",
     if method == "mudholkar_george":
         s = -jnp.sum(jnp.log(p) - jnp.log1p(-p), axis)
         factor = math.sqrt(3 / n) / math.pi * math.sqrt((5 * n + 4) / (5 * n + 2))
-        return SignificanceResult(s, _t_pvalue(s * factor, 5 * n + 4, "greater"))
+        return SignificanceResult(s, t_pvalue(s * factor, 5 * n + 4, "greater"))
     w = jnp.ones_like(p) if weights is None else jnp.asarray(weights).astype(p.dtype)
     s = jnp.sum(w * -special.ndtri(p), axis) / jnp.sqrt(jnp.sum(w * w, axis))
     return SignificanceResult(s, special.ndtr(-s))

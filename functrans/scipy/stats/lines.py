@@ -9,11 +9,16 @@ import numpy as np
 from functrans import numpy as jnp
 from functrans.core.errors import ShapeError, publish
 from functrans.core.source import user_source
-from functrans.scipy import special
 from functrans.scipy.arguments import inexact, one_of
-from functrans.scipy.stats.comparisons import SIDES, groups, normal_pvalue
+from functrans.scipy.stats.comparisons import groups
 from functrans.scipy.stats.ranks import exact_pvalue
-from functrans.scipy.stats.statistics import Correlation
+from functrans.scipy.stats.results import (
+    SIDES,
+    LinregressResult,
+    SignificanceResult,
+    normal_pvalue,
+    t_pvalue,
+)
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["kendalltau", "linregress", "pointbiserialr", "siegelslopes", "theilslopes"]
@@ -21,19 +26,11 @@ __all__ = ["kendalltau", "linregress", "pointbiserialr", "siegelslopes", "theils
 _EXACT_TAU = 33  # elements up to which SciPy counts permutations
 
 
-class LinregressResult(NamedTuple):
-    """A line, the correlation, the p-value of no slope, and the standard error of the slope."""
-
-    slope: Array
-    intercept: Array
-    rvalue: Array
-    pvalue: Array
-    stderr: Array
-
-
 def linregress(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *,
                axis: int | None = 0) -> LinregressResult:
     """The line of least squares through pairs.
+
+    Unpacks to five values, and has the `intercept_stderr` besides.
 
     >>> import functrans as ft
     >>> line = ft.scipy.stats.linregress([0.0, 1.0, 2.0], [1.0, 3.0, 5.5])
@@ -53,15 +50,12 @@ def linregress(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *,
     df = n - 2
     if not df:
         flat = jnp.where(b[..., 0] == b[..., 1], 1.0, 0.0).astype(a.dtype)
-        return LinregressResult(slope, intercept, r, flat, jnp.zeros_like(slope))
+        none = jnp.zeros_like(slope)
+        return LinregressResult(slope, intercept, r, flat, none, none)
     t = r * jnp.sqrt(df / ((1 - r + 1e-20) * (1 + r + 1e-20)))
     error = jnp.sqrt(jnp.maximum((1 - r * r) * sbb / saa / df, 0))
-    full = jnp.full_like(t, df)
-    if alternative == "two-sided":
-        p = 2 * special.stdtr(full, -jnp.abs(t))
-    else:
-        p = special.stdtr(full, t if alternative == "less" else -t)
-    return LinregressResult(slope, intercept, r, p, error)
+    of_intercept = error * jnp.sqrt(saa / n + mean_a[..., 0] ** 2)
+    return LinregressResult(slope, intercept, r, t_pvalue(t, df, alternative), error, of_intercept)
 
 
 def _pairs(name: str, x: ArrayLike, y: ArrayLike, axis: int | None) -> tuple[Array, Array]:
@@ -72,7 +66,7 @@ def _pairs(name: str, x: ArrayLike, y: ArrayLike, axis: int | None) -> tuple[Arr
     return a, b
 
 
-def pointbiserialr(x: ArrayLike, y: ArrayLike) -> Correlation:
+def pointbiserialr(x: ArrayLike, y: ArrayLike) -> SignificanceResult:
     """The correlation of a mask with numbers, and its p-value.
 
     >>> import functrans as ft
@@ -81,11 +75,11 @@ def pointbiserialr(x: ArrayLike, y: ArrayLike) -> Correlation:
     0.8452
     """
     line = linregress(x, y)
-    return Correlation(line.rvalue, line.pvalue)
+    return SignificanceResult(line.rvalue, line.pvalue)
 
 
 def kendalltau(x: ArrayLike, y: ArrayLike, *, method: str = "auto", variant: str = "b",
-               alternative: str = "two-sided") -> Correlation:
+               alternative: str = "two-sided") -> SignificanceResult:
     """Kendall's correlation: pairs of one order less those of the other, over all of them.
 
     `variant` is "b", which takes ties into account, or "c". `method` is "asymptotic", "exact"
@@ -126,7 +120,7 @@ def kendalltau(x: ArrayLike, y: ArrayLike, *, method: str = "auto", variant: str
         exact = exact_pvalue((balance + pairs) / 2, _counts_of_inversions(n), alternative)
         plain = (tied_a == 0) & (tied_b == 0)
         p = exact if method == "exact" else jnp.where(plain, exact, p)
-    return Correlation(tau, p)
+    return SignificanceResult(tau, p)
 
 
 def _counts_of_inversions(n: int) -> Any:
@@ -144,6 +138,18 @@ class Slopes(NamedTuple):
     intercept: Array
 
 
+def _points(name: str, y: ArrayLike, x: ArrayLike | None) -> tuple[Array, Array]:
+    """Places, which are the numbers from 0 on where none are given, and values."""
+    (b,) = inexact(y)
+    places = jnp.arange(b.shape[0]) if x is None else jnp.asarray(x)
+    return _pairs(name, places.astype(b.dtype), b, None)
+
+
+def _over(rise: Array, run: Array) -> Array:
+    """A ratio that is NaN, with no derivative, where it is over 0."""
+    return jnp.where(run == 0, jnp.nan, rise / jnp.where(run == 0, 1, run))
+
+
 def theilslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "separate") -> Slopes:
     """The median of the slopes of all pairs with different x, and the intercept: Theil and Sen.
 
@@ -156,12 +162,9 @@ def theilslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "separat
     2.0
     """
     one_of("stats.theilslopes", "method", method, ("separate", "joint"))
-    (b,) = inexact(y)
-    places = jnp.arange(b.shape[0]) if x is None else jnp.asarray(x)
-    a, b = _pairs("theilslopes", places.astype(b.dtype), b, None)
+    a, b = _points("theilslopes", y, x)
     rows, columns = np.triu_indices(a.shape[0], 1)
-    run = a[columns] - a[rows]
-    slopes = jnp.where(run == 0, jnp.nan, (b[columns] - b[rows]) / jnp.where(run == 0, 1, run))
+    slopes = _over(b[columns] - b[rows], a[columns] - a[rows])
     slope = jnp.nanmedian(slopes)
     if method == "joint":
         return Slopes(slope, jnp.median(b - slope * a))
@@ -177,15 +180,12 @@ def siegelslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "hierar
     2.0
     """
     one_of("stats.siegelslopes", "method", method, ("hierarchical", "separate"))
-    (b,) = inexact(y)
-    places = jnp.arange(b.shape[0]) if x is None else jnp.asarray(x)
-    a, b = _pairs("siegelslopes", places.astype(b.dtype), b, None)
+    a, b = _points("siegelslopes", y, x)
     run = a - a[:, None]
-    slopes = jnp.where(run == 0, jnp.nan, (b - b[:, None]) / jnp.where(run == 0, 1, run))
-    slope = jnp.median(jnp.nanmedian(slopes, axis=1))
+    slope = jnp.median(jnp.nanmedian(_over(b - b[:, None], run), axis=1))
     if method == "separate":
-        cut = (b[:, None] * a - b * a[:, None]) / jnp.where(run == 0, 1, run)
-        return Slopes(slope, jnp.median(jnp.nanmedian(jnp.where(run == 0, jnp.nan, cut), axis=1)))
+        cut = _over(b[:, None] * a - b * a[:, None], run)
+        return Slopes(slope, jnp.median(jnp.nanmedian(cut, axis=1)))
     return Slopes(slope, jnp.median(b - slope * a))
 
 

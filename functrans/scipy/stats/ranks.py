@@ -17,13 +17,8 @@ from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.scipy import special
 from functrans.scipy.arguments import one_of
-from functrans.scipy.stats.comparisons import (
-    SIDES,
-    SignificanceResult,
-    chi2_tail,
-    groups,
-    normal_pvalue,
-)
+from functrans.scipy.stats.comparisons import groups
+from functrans.scipy.stats.results import SIDES, SignificanceResult, chi2_tail, normal_pvalue
 from functrans.scipy.stats.statistics import rankdata
 from functrans.typing import Array, ArrayLike
 

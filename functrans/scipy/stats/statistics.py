@@ -17,6 +17,8 @@ from functrans.primitives.linalg import cholesky
 from functrans.scipy import special
 from functrans.scipy.arguments import inexact
 from functrans.scipy.linalg import solve_triangular
+from functrans.scipy.stats.missing import count, present
+from functrans.scipy.stats.results import Correlation, check_side, t_pvalue
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["entropy", "gaussian_kde", "gmean", "hmean", "iqr", "kurtosis", "mode", "moment",
@@ -40,18 +42,23 @@ def _propagate(name: str, nan_policy: str) -> None:
                             where=user_source(), fix='nan_policy="propagate", which is the default')
 
 
-def moment(a: ArrayLike, order: int = 1, axis: int | None = 0) -> Array:
-    """The central moment of an order along an axis (None: of all elements).
+def moment(a: ArrayLike, order: int = 1, axis: int | None = 0, nan_policy: str = "propagate", *,
+           center: ArrayLike | None = None, keepdims: bool = False) -> Array:
+    """The moment of an order along an axis (None: of all elements), about the mean or `center`.
 
     >>> import functrans as ft
     >>> float(ft.scipy.stats.moment(ft.numpy.array([1.0, 3.0]), 2))
     1.0
     """
     x, axis = sample("moment", a, axis)
-    return jnp.mean((x - jnp.mean(x, axis, keepdims=True)) ** order, axis)
+    x, mask = present("moment", x, nan_policy)
+    middle = jnp.mean(x, axis, keepdims=True, where=mask) if center is None else jnp.asarray(
+        center).astype(x.dtype)
+    return jnp.mean((x - middle) ** order, axis, where=mask, keepdims=keepdims)
 
 
-def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True) -> Array:
+def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *,
+         keepdims: bool = False) -> Array:
     """The skewness along an axis, the third moment over the variance to 3/2.
 
     >>> import functrans as ft
@@ -59,15 +66,18 @@ def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True) -> Array:
     0.0
     """
     x, axis = sample("skew", a, axis)
-    second, third = moment(x, 2, axis), moment(x, 3, axis)
+    n = count(*_present("skew", x, axis, nan_policy))
+    second, third = (moment(x, order, axis, nan_policy) for order in (2, 3))
     value = third / (second * lax.sqrt(second))
-    n = x.shape[axis]
-    if not bias and n > 2:
-        value = value * (math.sqrt(n * (n - 1.0)) / (n - 2.0))
-    return value
+    if not bias:
+        few = n <= 2
+        m = jnp.where(few, 3, n)
+        value = jnp.where(few, value, value * jnp.sqrt(m * (m - 1)) / (m - 2))
+    return jnp.expand_dims(value, axis) if keepdims else value
 
 
-def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Array:
+def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool = True,
+             nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The kurtosis along an axis; less 3, that of a normal distribution, with `fisher`.
 
     >>> import functrans as ft
@@ -75,12 +85,21 @@ def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool
     1.0
     """
     x, axis = sample("kurtosis", a, axis)
-    second = moment(x, 2, axis)
-    value = moment(x, 4, axis) / (second * second)
-    n = x.shape[axis]
-    if not bias and n > 3:
-        value = 3.0 + ((n * n - 1.0) * value - 3.0 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0))
-    return value - 3.0 if fisher else value
+    n = count(*_present("kurtosis", x, axis, nan_policy))
+    second, fourth = (moment(x, order, axis, nan_policy) for order in (2, 4))
+    value = fourth / (second * second)
+    if not bias:
+        few = n <= 3
+        m = jnp.where(few, 4, n)
+        value = jnp.where(few, value, 3 + ((m * m - 1) * value - 3 * (m - 1) ** 2) / (
+            (m - 2) * (m - 3)))
+    value = value - 3.0 if fisher else value
+    return jnp.expand_dims(value, axis) if keepdims else value
+
+
+def _present(name: str, x: Array, axis: int, nan_policy: str) -> tuple[Array, int, Array | None]:
+    values, mask = present(name, x, nan_policy)
+    return values, axis, mask
 
 
 def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
@@ -91,20 +110,24 @@ def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "pr
     >>> float(ft.scipy.stats.sem(ft.numpy.array([1.0, 3.0])))
     1.0
     """
-    _propagate("sem", nan_policy)
     x, axis = sample("sem", a, axis)
-    return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(x.shape[axis])
+    x, mask = present("sem", x, nan_policy)
+    error = jnp.std(x, axis, ddof=ddof, where=mask) / jnp.sqrt(count(x, axis, mask))
+    return jnp.expand_dims(error, axis) if keepdims else error
 
 
-def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
+def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
+           ) -> Array:
     """Each element less the mean along an axis, over the standard deviation.
 
     >>> import functrans as ft
     >>> ft.scipy.stats.zscore(ft.numpy.array([1.0, 3.0])).tolist()
     [-1.0, 1.0]
     """
-    (x,) = promote_dtypes_inexact("scipy.stats.zscore", a)
-    return (x - jnp.mean(x, axis, keepdims=True)) / jnp.std(x, axis, ddof=ddof, keepdims=True)
+    (given,) = inexact(a)
+    x, mask = present("zscore", given, nan_policy)
+    return (given - jnp.mean(x, axis, keepdims=True, where=mask)) / jnp.std(
+        x, axis, ddof=ddof, keepdims=True, where=mask)
 
 
 def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 75)) -> Array:
@@ -253,46 +276,85 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 # Correlations --------------------------------------------------------------------------------
 
 
-class Correlation(NamedTuple):
-    """A correlation and the probability of one as far from 0 if there were none."""
+def pearsonr(x: ArrayLike, y: ArrayLike, *, alternative: str = "two-sided", axis: int | None = 0
+             ) -> Correlation:
+    """Pearson's correlation of x and y along an axis, and its p-value.
 
-    statistic: Array
-    pvalue: Array
-
-
-def pearsonr(x: ArrayLike, y: ArrayLike, *, axis: int = 0) -> Correlation:
-    """Pearson's correlation of x and y along an axis, and its two-sided p-value.
+    The result unpacks to both, and has `confidence_interval()`.
 
     >>> import functrans as ft
     >>> x = ft.numpy.array([1.0, 2.0, 4.0])
     >>> round(float(ft.scipy.stats.pearsonr(x, 2 * x).statistic), 4)
     1.0
     """
-    a, axis = sample("pearsonr", x, axis)
+    check_side("pearsonr", alternative)
+    a, where = sample("pearsonr", x, axis)
     b, _ = sample("pearsonr", y, axis)
-    a, b = (v - jnp.mean(v, axis, keepdims=True) for v in (a, b))
-    r = jnp.sum(a * b, axis) * lax.rsqrt(jnp.sum(a * a, axis) * jnp.sum(b * b, axis))
+    if a.shape[where] != b.shape[where] or a.shape[where] < 2:
+        raise ShapeError(f"scipy.stats.pearsonr: the samples have {a.shape[where]} and "
+                         f"{b.shape[where]} elements.", where=user_source(),
+                         why="they are pairs, at least two.")
+    a, b = (v - jnp.mean(v, where, keepdims=True) for v in (a, b))
+    r = jnp.sum(a * b, where) * lax.rsqrt(jnp.sum(a * a, where) * jnp.sum(b * b, where))
     r = jnp.clip(r, -1.0, 1.0)
-    half = 0.5 * a.shape[axis] - 1.0
+    n = a.shape[where]
+    spread = jnp.full_like(r, 1 / math.sqrt(n - 3) if n > 3 else math.inf)
+    if n == 2:
+        return Correlation(jnp.round(r), jnp.where(jnp.isnan(r), r, 1.0), spread, alternative)
     # (r + 1) / 2 is a beta variable of two equal shapes
-    p = 2.0 * special.betainc(jnp.full_like(r, half), jnp.full_like(r, half),
-                              0.5 * (1.0 - lax.abs(r)))
-    return Correlation(r, p)
+    half = jnp.full_like(r, 0.5 * n - 1.0)
+    if alternative == "two-sided":
+        p = 2.0 * special.betainc(half, half, 0.5 * (1.0 - lax.abs(r)))
+    else:
+        p = special.betainc(half, half, 0.5 * (1.0 + (r if alternative == "less" else -r)))
+    return Correlation(r, p, spread, alternative)
 
 
-def spearmanr(a: ArrayLike, b: ArrayLike, axis: int = 0) -> Correlation:
-    """Spearman's correlation, that of the ranks, along an axis, and its two-sided p-value.
+def spearmanr(a: ArrayLike, b: ArrayLike | None = None, axis: int | None = 0,
+              nan_policy: str = "propagate", alternative: str = "two-sided") -> Correlation:
+    """Spearman's correlation, that of the ranks, along an axis, and its p-value.
+
+    A sample `a` of two axes alone has variables along the other axis: of more than two the
+    results are matrices. The result unpacks to both, and has `confidence_interval()`, of the
+    variance (1 + r**2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000).
 
     >>> import functrans as ft
     >>> x = ft.numpy.array([1.0, 2.0, 4.0])
     >>> round(float(ft.scipy.stats.spearmanr(x, x ** 3).statistic), 4)
     1.0
     """
-    r = pearsonr(rankdata(a, axis=axis), rankdata(b, axis=axis), axis=axis).statistic
-    x = operand("scipy.stats.spearmanr", a)
-    df = x.shape[axis] - 2.0
-    t = r * lax.sqrt(df / ((1.0 + r) * (1.0 - r)))
-    return Correlation(r, 2.0 * special.stdtr(jnp.full_like(t, df), -lax.abs(t)))
+    _propagate("spearmanr", nan_policy)
+    check_side("spearmanr", alternative)
+    if b is None:
+        return _spearman_of_variables(a, axis, alternative)
+    if axis is None:
+        a, b, axis = jnp.ravel(a), jnp.ravel(b), 0
+    x, y = inexact(a, b)
+    ranks = (rankdata(v, axis=axis).astype(v.dtype) for v in (x, y))
+    return _of_ranks(pearsonr(*ranks, axis=axis).statistic, x.shape[axis], alternative)
+
+
+def _of_ranks(r: Array, n: int, alternative: str) -> Correlation:
+    t = r * lax.sqrt((n - 2.0) / ((1.0 + r) * (1.0 - r)))
+    scale = 1 / math.sqrt(n - 3) if n > 3 else math.inf
+    p = t_pvalue(t, n - 2, alternative) if n > 2 else jnp.full_like(r, math.nan)
+    return Correlation(r, p, jnp.sqrt(1 + r * r / 2) * scale, alternative)
+
+
+def _spearman_of_variables(a: ArrayLike, axis: int | None, alternative: str) -> Correlation:
+    (table,) = inexact(a)
+    if table.ndim != 2 or axis is None or table.shape[1 - axis % 2] < 2:
+        raise ShapeError(f"scipy.stats.spearmanr: a has shape {table.shape}, and there is no b.",
+                         where=user_source(), why="two variables or more are compared, along an "
+                         "axis of two.", fix="spearmanr(a, b)")
+    ranks = jnp.moveaxis(rankdata(table, axis=axis).astype(table.dtype), axis, -1)
+    off = ranks - jnp.mean(ranks, -1, keepdims=True)
+    unit = off * lax.rsqrt(jnp.sum(off * off, -1, keepdims=True))
+    r = jnp.clip(jnp.sum(unit[:, None] * unit[None], -1), -1, 1)
+    if r.shape[0] == 2:
+        return _of_ranks(r[0, 1], ranks.shape[-1], alternative)
+    r = jnp.where(jnp.eye(r.shape[0], dtype=bool) & ~jnp.isnan(r), 1, r)
+    return _of_ranks(r, ranks.shape[-1], alternative)
 
 
 # Density estimates ---------------------------------------------------------------------------

@@ -1,0 +1,125 @@
+"""Tables of frequencies of two by two."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from functrans import lax
+from functrans import numpy as jnp
+from functrans.core.errors import ArgumentError, ShapeError, publish
+from functrans.core.source import user_source
+from functrans.scipy.arguments import inexact, one_of
+from functrans.scipy.stats.comparisons import chi2_contingency, groups
+from functrans.scipy.stats.results import SignificanceResult, check_side
+from functrans.typing import Array, ArrayLike
+
+__all__ = ["fisher_exact", "median_test"]
+
+
+class MedianTestResult(NamedTuple):
+    """A statistic, its p-value, the median of all, and how many of each are above and below it."""
+
+    statistic: Array
+    pvalue: Array
+    median: Array
+    table: Array
+
+
+_TIES = 1 + 1e-11  # probabilities that differ by rounding alone are equal
+
+
+def fisher_exact(table: ArrayLike, alternative: str = "two-sided") -> SignificanceResult:
+    """Whether rows and columns of a table of two by two are independent, given its margins.
+
+    The statistic is the ratio of the odds; of two sides the p-value is that of all tables that
+    are as improbable. Tables of shape (..., 2, 2) are tested each. An empty row or column gives
+    NaN and 1. Its time is that of the least margin.
+    Source: Fisher, The Logic of Inductive Inference (1935).
+
+    >>> import functrans as ft
+    >>> odds, p = ft.scipy.stats.fisher_exact([[8, 2], [1, 5]])
+    >>> float(odds), round(float(p), 4)
+    (20.0, 0.035)
+    """
+    check_side("fisher_exact", alternative)
+    (given,) = inexact(table)
+    if given.ndim < 2 or given.shape[-2:] != (2, 2):
+        raise ShapeError(f"scipy.stats.fisher_exact: the table has shape {given.shape}.",
+                         where=user_source(), why="it has two rows and two columns.",
+                         fix="chi2_contingency(table)")
+    counts = lax.stop_gradient(given).astype(jnp.float64)
+    a, b, c, d = (counts[..., i, j] for i in (0, 1) for j in (0, 1))
+
+    def one(cells: tuple[Array, ...]) -> Array:
+        return _fisher_pvalue(*cells, alternative)
+
+    flat = [v.reshape(-1) for v in (a, b, c, d)]
+    if flat[0].shape[0] == 1:
+        p = one(tuple(v[0] for v in flat)).reshape(a.shape)
+    else:
+        p = lax.map(one, tuple(flat)).reshape(a.shape)
+    a, b, c, d = (given[..., i, j] for i in (0, 1) for j in (0, 1))
+    empty = (a + b == 0) | (c + d == 0) | (a + c == 0) | (b + d == 0)
+    across = b * c
+    odds = jnp.where(across > 0, a * d / jnp.where(across > 0, across, 1), math.inf)
+    bad = jnp.any(jnp.isnan(given) | (given < 0), (-2, -1))
+    return SignificanceResult(jnp.where(empty | bad, math.nan, odds), jnp.where(
+        bad, math.nan, jnp.where(empty, 1, p)).astype(given.dtype))
+
+
+def _fisher_pvalue(a: Array, b: Array, c: Array, d: Array, alternative: str) -> Array:
+    """Sums of the probabilities of tables, each relative to that of the table that is there."""
+
+    def side(way: float) -> tuple[Array, Array]:
+        """The sum of all tables on one side, and of those that are as improbable."""
+        first = (a, b, c, d)
+
+        def there(state: Any) -> Any:
+            (a, b, c, d), *_ = state
+            # the next table has no negative cell
+            return (jnp.minimum(b, c) if way > 0 else jnp.minimum(a, d)) > 0
+
+        def step(state: Any) -> Any:
+            (a, b, c, d), weight, total, improbable = state
+            up, down = (b * c, (a + 1) * (d + 1)) if way > 0 else (a * d, (b + 1) * (c + 1))
+            weight = weight * up / down
+            cells = (a + way, b - way, c - way, d + way)
+            return cells, weight, total + weight, improbable + jnp.where(
+                weight <= _TIES, weight, 0)
+
+        none = jnp.zeros_like(a)
+        start = first, jnp.ones_like(a), none, none
+        *_, total, improbable = lax.while_loop(there, step, start)
+        return total, improbable
+
+    (above, rare_above), (below, rare_below) = side(1.0), side(-1.0)
+    chosen = {"less": below, "greater": above}.get(alternative, rare_above + rare_below)
+    return jnp.minimum(1, (1 + chosen) / (1 + above + below))
+
+
+def median_test(*samples: ArrayLike, ties: str = "below", correction: bool = True,
+                lambda_: str | float | None = None) -> MedianTestResult:
+    """Whether samples have one median: how many of each are above that of all, as a table.
+
+    Elements that are equal to the median are counted "below", "above", or left out ("ignore").
+    Source: Mood (1950).
+
+    >>> import functrans as ft
+    >>> found = ft.scipy.stats.median_test([1.0, 2.0, 3.0, 4.0], [3.0, 5.0, 6.0, 7.0])
+    >>> round(float(found.pvalue), 4)
+    0.4795
+    """
+    one_of("stats.median_test", "ties", ties, ("below", "above", "ignore"))
+    parts = groups("median_test", samples, None)
+    middle = jnp.median(jnp.concatenate(parts))
+    above = [jnp.sum(p >= middle if ties == "above" else p > middle) for p in parts]
+    below = [jnp.sum(p <= middle if ties == "below" else p < middle) for p in parts]
+    if not all(p.size for p in parts):
+        raise ArgumentError("scipy.stats.median_test: a sample is empty.", where=user_source())
+    table = jnp.stack([jnp.stack(above), jnp.stack(below)]).astype(parts[0].dtype)
+    found = chi2_contingency(table, correction, lambda_)
+    return MedianTestResult(found.statistic, found.pvalue, middle, table)
+
+
+publish(globals(), __all__)
