@@ -8,6 +8,7 @@ import functrans as ft
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.scipy import optimize
+from functrans.scipy.optimize.quadratic import quadratic_program
 from functrans.test_util import check_grads
 from tests.scipy.comparing import Pair, same
 
@@ -200,6 +201,39 @@ def test_derivatives_under_constraints():
 
     args = np.array([1.0, 0.7, -2.0]), np.array(1.1)
     check_grads(lowest, args, 1, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.one_in(1)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constraints_from_many_starts(dtype):
+    """As many roundings of each step: none may stop the search, nor end it elsewhere."""
+    fun, start, bounds, constraints = PROBLEMS["hs71"]
+
+    def solve(x):
+        return optimize.minimize(fun, x, bounds=bounds, constraints=constraints(jnp))
+
+    near = 1 + 1e-3 * np.random.default_rng(0).standard_normal((32, 4))
+    found = ft.jit(ft.vmap(solve))(np.clip(start * near, 1, 5).astype(dtype))
+    assert np.asarray(found.success).all() and np.asarray(found.nit).max() <= 10
+    known = np.array([1, 4.74299964, 3.82114998, 1.37940829])  # Hock and Schittkowski (1981)
+    same(found.x, np.broadcast_to(known, (32, 4)).astype(dtype), 1e-8 if dtype is np.float64
+         else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quadratic_programs(dtype):
+    """What is left of the conditions of a minimum, with constraints that meet in one corner."""
+    rng, eps = np.random.default_rng(1), np.finfo(dtype).eps
+    for size, count in ((2, 5), (6, 20), (12, 9)):
+        root = rng.standard_normal((size, size))
+        hessian, c = root @ root.T, 10 * rng.standard_normal(size)
+        g = rng.standard_normal((count, size))
+        h = np.where(np.arange(count) < size + 2, 0.0, 1.0) + 1e-3 * np.arange(count)
+        args = [v.astype(dtype) for v in (hessian, c, g, h, np.zeros(size))]
+        z, y = (np.asarray(v, float) for v in quadratic_program(*args))
+        scale = 200 * eps * (1 + abs(c).max()) * max(1, y.max())
+        assert abs(hessian @ z + c - g.T @ y).max() < scale and (g @ z + h).min() > -scale
+        assert y.min() >= 0 and (y * (g @ z + h)).max() < scale
 
 
 def test_in_float32():

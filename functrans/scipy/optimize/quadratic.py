@@ -7,6 +7,7 @@ from typing import Any
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
+from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.products import matmul, precise, vdot
 from functrans.typing import Array
 
@@ -25,23 +26,37 @@ def quadratic_program(hessian: Array, c: Array, g: Array, h: Array, z: Array, li
     def residuals(z: Array, s: Array, y: Array) -> tuple[Array, Array]:
         return matmul(hessian, z) + c - matmul(g.T, y), matmul(g, z) + h - s
 
+    size = 1 + jnp.max(jnp.abs(c)) + jnp.max(jnp.abs(h))
+
+    def error(z: Array, s: Array, y: Array) -> Array:
+        """How far from a solution this is; NaN counts as infinitely far."""
+        dual, primal = (jnp.max(jnp.abs(v)) for v in residuals(z, s, y))
+        largest = jnp.maximum(jnp.maximum(vdot(s, y) / m, primal), dual / jnp.maximum(
+            1, jnp.max(jnp.abs(y))))
+        return jnp.where(jnp.isnan(largest), jnp.inf, largest / size)
+
     def unfinished(state: Any) -> Any:
         *_, count, done = state
         return ~done & (count < limit)
 
     def improve(state: Any) -> Any:
-        z, s, y, count, _ = state
+        z, s, y, best, count, _ = state
         dual, primal = residuals(z, s, y)
         mu = vdot(s, y) / m
-        # one factorization serves both systems
+        # one factorization serves both systems. Weights y / s grow without bound: the matrix is
+        # scaled to a diagonal of ones first, and factored as a positive definite one
         matrix = hessian + matmul(g.T * (y / s), g)
-        matrix = matrix + jnp.diag(jnp.full(z.size, eps * jnp.max(jnp.abs(jnp.diagonal(matrix)))))
-        factor = jnp.linalg.inv(matrix)
+        scale = lax.rsqrt(jnp.diagonal(matrix))
+        root = jnp.linalg.cholesky(matrix * scale * scale[:, None] + eps * jnp.eye(z.size))
+
+        def solve(right: Array) -> Array:
+            half = solve_triangular(root, right * scale, lower=True)
+            return scale * solve_triangular(root, half, lower=True, trans=1)
 
         def direction(target: Array) -> tuple[Array, Array, Array]:
             right = -dual + matmul(g.T, (target - y * primal) / s - y)
-            dz = matmul(factor, right)
-            dz = dz + matmul(factor, right - matmul(matrix, dz))
+            dz = solve(right)
+            dz = dz + solve(right - matmul(matrix, dz))
             ds = matmul(g, dz) + primal
             return dz, ds, (target - y * ds) / s - y
 
@@ -51,19 +66,18 @@ def quadratic_program(hessian: Array, c: Array, g: Array, h: Array, z: Array, li
         center = (after / mu) ** 3
         dz, ds, dy = direction(center * mu - ds * dy)
         alpha = 0.995 * jnp.minimum(_longest(s, ds), _longest(y, dy))
-        z2, s2, y2 = z + alpha * dz, s + alpha * ds, y + alpha * dy
-        good = jnp.all(jnp.isfinite(z2)) & jnp.all(jnp.isfinite(y2))
-        z2, s2, y2 = (jnp.where(good, new, old) for new, old in ((z2, z), (s2, s), (y2, y)))
-        dual, primal = residuals(z2, s2, y2)
-        size = 1 + jnp.max(jnp.abs(c)) + jnp.max(jnp.abs(h))
-        small = (vdot(s2, y2) / m <= 50 * eps * size) & (
-            jnp.max(jnp.abs(primal)) <= 50 * eps * size) & (
-            jnp.max(jnp.abs(dual)) <= 50 * eps * size * jnp.maximum(1, jnp.max(jnp.abs(y2))))
-        return z2, s2, y2, count + 1, small | ~good
+        z, s, y = z + alpha * dz, s + alpha * ds, y + alpha * dy
+        # beyond the best point that roundoff allows the weights overflow and points get worse
+        now = error(z, s, y)
+        better = now < best[0]
+        best = tuple(jnp.where(better, new, old) for new, old in zip((now, z, y), best))
+        spent = ~jnp.isfinite(now) | (vdot(s, y) / m <= eps * eps * size)
+        return z, s, y, best, count + 1, (now <= 50 * eps) | spent
 
     slack = jnp.maximum(matmul(g, z) + h, 1)
-    start = (z, slack, jnp.ones_like(h), jnp.array(0), jnp.array(False))
-    z, _, y, _, _ = lax.while_loop(unfinished, improve, start)
+    one = jnp.ones_like(h)
+    start = z, slack, one, (error(z, slack, one), z, one), jnp.array(0), jnp.array(False)
+    _, _, _, (_, z, y), _, _ = lax.while_loop(unfinished, improve, start)
     return z, y
 
 

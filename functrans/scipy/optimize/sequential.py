@@ -82,7 +82,10 @@ def sqp(fun: ValueAndGrad, sides: Sides, limits: tuple[Array, Array], x: Array, 
         penalty = jnp.where(dear, jnp.minimum(4 * s.penalty, _HARDEST), kept)
         merit = s.value + penalty * before
         slope = vdot(s.gradient, p) - penalty * (before - predicted)
-        noise = 8 * eps * (jnp.abs(merit) + 1)
+        # what the merit changes by where x is rounded: constraints are differences of large terms
+        moved = vdot(jnp.abs(s.gradient), jnp.abs(s.x)) + penalty * (
+            jnp.sum(matmul(jnp.abs(je), jnp.abs(s.x))) + jnp.sum(matmul(jnp.abs(ja), jnp.abs(s.x))))
+        noise = 8 * eps * (jnp.abs(merit) + 1) + 2 * eps * moved
 
         def too_high(inner: Any) -> Any:
             t, _, now, tries = inner
@@ -160,7 +163,9 @@ def _program(s: Constrained, hessian_of_x: Array, ce: Array, ca: Array, je: Arra
     hessian = jnp.zeros((size, size), dtype).at[:n, :n].set(hessian_of_x)
     c = jnp.concatenate([s.gradient, jnp.full(me + ma, s.penalty)])
     first = jnp.concatenate([jnp.zeros(n, dtype), jnp.abs(ce) + 1, jnp.maximum(-ca, 0) + 1])
-    z, y = quadratic_program(hessian, c, jnp.concatenate(rows), jnp.concatenate(right), first)
+    # in float64, for steps to the last bit: in float32 minima are off by 1e-4
+    z, y = (v.astype(dtype) for v in quadratic_program(*(v.astype(jnp.float64) for v in (
+        hessian, c, jnp.concatenate(rows), jnp.concatenate(right), first))))
     return z[:n], y[:me] - y[me:2 * me], y[3 * me:3 * me + ma]
 
 
