@@ -2,6 +2,24 @@
 
 from functrans.core.errors import publish
 from functrans.scipy.signal import windows
+from functrans.scipy.signal.analog import (
+    besselap,
+    bilinear_zpk,
+    buttap,
+    cheb1ap,
+    cheb2ap,
+    ellipap,
+    iircomb,
+    iirdesign,
+    lp2bp,
+    lp2bp_zpk,
+    lp2bs,
+    lp2bs_zpk,
+    lp2hp,
+    lp2hp_zpk,
+    lp2lp,
+    lp2lp_zpk,
+)
 from functrans.scipy.signal.classical import (
     bessel,
     buttord,
@@ -23,10 +41,12 @@ from functrans.scipy.signal.convolution import (
 )
 from functrans.scipy.signal.design import butter, cheby1, cheby2, firwin
 from functrans.scipy.signal.detrending import detrend
+from functrans.scipy.signal.equiripple import minimum_phase, remez
 from functrans.scipy.signal.filtering import (
     filtfilt,
     lfilter,
     lfilter_zi,
+    lfiltic,
     sosfilt,
     sosfilt_zi,
     sosfiltfilt,
@@ -47,6 +67,7 @@ from functrans.scipy.signal.forms import (
     tf2zpk,
     zpk2sos,
 )
+from functrans.scipy.signal.fractions import invres, invresz, residue, residuez, unique_roots
 from functrans.scipy.signal.peaks import (
     argrelextrema,
     argrelmax,
@@ -77,6 +98,20 @@ from functrans.scipy.signal.sequences import (
     zoom_fft,
 )
 from functrans.scipy.signal.short_time import istft, stft
+from functrans.scipy.signal.simulations import (
+    bode,
+    dbode,
+    dfreqresp,
+    dimpulse,
+    dlsim,
+    dstep,
+    findfreqs,
+    freqresp,
+    freqs_zpk,
+    impulse,
+    lsim,
+    step,
+)
 from functrans.scipy.signal.smoothing import (
     medfilt,
     medfilt2d,
@@ -86,6 +121,14 @@ from functrans.scipy.signal.smoothing import (
     wiener,
 )
 from functrans.scipy.signal.spectral import coherence, csd, periodogram, spectrogram, welch
+from functrans.scipy.signal.systems import (
+    abcd_normalize,
+    cont2discrete,
+    ss2tf,
+    ss2zpk,
+    tf2ss,
+    zpk2ss,
+)
 from functrans.scipy.signal.waveforms import (
     chirp,
     gausspulse,
@@ -97,19 +140,25 @@ from functrans.scipy.signal.waveforms import (
 from functrans.scipy.signal.windows import get_window
 
 __all__ = [
-    "argrelextrema", "argrelmax", "argrelmin", "bessel", "bilinear", "butter", "buttord",
-    "cheb1ord", "cheb2ord", "cheby1", "cheby2", "check_COLA", "check_NOLA", "chirp",
-    "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags",
-    "csd", "czt", "czt_points", "decimate", "deconvolve", "detrend", "ellip", "ellipord",
-    "fftconvolve", "filtfilt", "find_peaks", "firls", "firwin", "firwin2", "freqs", "freqz",
-    "freqz_sos", "freqz_zpk", "gausspulse", "get_window", "group_delay", "hilbert", "hilbert2",
-    "iirfilter", "iirnotch", "iirpeak", "istft", "kaiser_atten", "kaiser_beta", "kaiserord",
-    "lfilter", "lfilter_zi", "lombscargle", "max_len_seq", "medfilt", "medfilt2d", "normalize",
-    "oaconvolve", "order_filter", "peak_prominences", "peak_widths", "periodogram", "resample",
-    "resample_poly", "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk",
-    "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
-    "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "vectorstrength", "welch",
-    "wiener", "windows", "zoom_fft", "zpk2sos", "zpk2tf",
+    "abcd_normalize", "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap",
+    "bilinear", "bilinear_zpk", "bode", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord",
+    "cheb2ap", "cheb2ord", "cheby1", "cheby2", "check_COLA", "check_NOLA", "chirp",
+    "coherence", "cont2discrete", "convolve", "convolve2d", "correlate", "correlate2d",
+    "correlation_lags", "csd", "czt", "czt_points", "dbode", "decimate", "deconvolve",
+    "detrend", "dfreqresp", "dimpulse", "dlsim", "dstep", "ellip", "ellipap", "ellipord",
+    "fftconvolve", "filtfilt", "find_peaks", "findfreqs", "firls", "firwin", "firwin2",
+    "freqresp", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse",
+    "get_window", "group_delay", "hilbert", "hilbert2", "iircomb", "iirdesign", "iirfilter",
+    "iirnotch", "iirpeak", "impulse", "invres", "invresz", "istft", "kaiser_atten",
+    "kaiser_beta", "kaiserord", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "lp2bp",
+    "lp2bp_zpk", "lp2bs", "lp2bs_zpk", "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim",
+    "max_len_seq", "medfilt", "medfilt2d", "minimum_phase", "normalize", "oaconvolve",
+    "order_filter", "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
+    "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter", "sawtooth",
+    "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram",
+    "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly", "tf2sos", "tf2ss", "tf2zpk",
+    "unique_roots", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener", "windows",
+    "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]
 
 publish(globals(), __all__)

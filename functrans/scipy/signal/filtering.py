@@ -63,6 +63,28 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     return _steady(b, a)
 
 
+def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, x: ArrayLike | None = None) -> Array:
+    """The delays of `lfilter` after the outputs y and the inputs x, the last ones first.
+
+    Those that are missing are 0.
+
+    >>> import functrans as ft
+    >>> ft.scipy.signal.lfiltic([1.0], [1.0, -0.5], [4.0]).tolist()
+    [2.0]
+    """
+    top, bottom, after, before = (jnp.atleast_1d(v) for v in inexact(
+        b, a, y, [] if x is None else x))
+    orders = top.shape[0] - 1, bottom.shape[0] - 1
+    size = max(orders)
+    top, bottom = top / bottom[0], bottom / bottom[0]
+    delays = jnp.zeros(size, top.dtype)
+    for sign, c, order, values in ((1, top, orders[0], before), (-1, bottom, orders[1], after)):
+        known = jnp.pad(values, (0, max(order - values.shape[0], 0)))[:order]
+        for m in range(order):
+            delays = delays.at[m].add(sign * jnp.sum(c[m + 1:] * known[:order - m]))
+    return delays
+
+
 def filtfilt(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1,
              padtype: str | None = "odd", padlen: int | None = None, method: str = "pad",
              irlen: int | None = None) -> Array:

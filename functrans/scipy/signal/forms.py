@@ -20,7 +20,8 @@ from functrans.scipy.signal.windows.named import window_values
 from functrans.typing import Array, ArrayLike
 
 
-def _numbers(name: str, *values: ArrayLike) -> list[Any]:
+def known_numbers(name: str, *values: ArrayLike) -> list[Any]:
+    """Coefficients as NumPy arrays; raises ArgumentError for tracers."""
     if any(is_traced(v) for v in values):
         raise ArgumentError(f"functrans.scipy.signal.{name}: coefficients are traced.",
                             where=user_source(), why="roots are paired by their values.",
@@ -43,7 +44,7 @@ def tf2zpk(b: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def _zeros_of(name: str, b: ArrayLike, a: ArrayLike) -> Zeros:
-    top, bottom = (np.atleast_1d(v).astype(float) for v in _numbers(name, b, a))
+    top, bottom = (np.atleast_1d(v).astype(float) for v in known_numbers(name, b, a))
     top = np.trim_zeros(top, "f") if top.any() else top[:1]
     return Zeros(np.roots(top), np.roots(bottom), float(top[0] / bottom[0]))
 
@@ -55,7 +56,7 @@ def zpk2sos(z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Array:
     >>> ft.scipy.signal.zpk2sos([1.0], [0.5], 2.0).tolist()
     [[2.0, -2.0, 0.0, 1.0, -0.5, 0.0]]
     """
-    zeros, poles, gain = _numbers("zpk2sos", z, p, k)
+    zeros, poles, gain = known_numbers("zpk2sos", z, p, k)
     found = Zeros(np.atleast_1d(zeros).astype(complex), np.atleast_1d(poles).astype(complex),
                   float(gain))
     return jnp.asarray(sections_of(found)).astype(default_float())
@@ -80,7 +81,7 @@ def sos2zpk(sos: ArrayLike) -> tuple[Array, Array, Array]:
     >>> z.real.tolist(), p.real.tolist(), float(k)
     ([1.0, 0.0], [0.5, 0.0], 2.0)
     """
-    (sections,) = _numbers("sos2zpk", sos)
+    (sections,) = known_numbers("sos2zpk", sos)
     zeros, poles, gain = [np.zeros(0, complex)], [np.zeros(0, complex)], 1.0
     for row in sections:
         for part, into in ((row[:3], zeros), (row[3:], poles)):
@@ -210,7 +211,7 @@ def firwin2(numtaps: int, freq: ArrayLike, gain: ArrayLike, *, nfreqs: int | Non
     [0. 0. 1. 0. 0.]
     """
     size = known_size("signal.firwin2", "numtaps", numtaps)
-    (edges,) = _numbers("firwin2", freq)
+    (edges,) = known_numbers("firwin2", freq)
     nyquist = fs / 2
     edges = edges.astype(float)
     (values,) = inexact(gain)
