@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from functrans import lax
 from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, shown
 from functrans.core.source import user_source
+from functrans.core.trace import Tracer
 from functrans.core.tree import tree_leaves
-from functrans.numpy.common import PYTHON_SCALARS, cast
-from functrans.typing import Array, NestedArrays
+from functrans.numpy.common import PYTHON_SCALARS, cast, is_traced
+from functrans.typing import Array, ArrayLike, NestedArrays
 
 
 def inexact(*xs: NestedArrays) -> list[Array]:
@@ -74,6 +76,15 @@ def of_rank(name: str, argument: str, x: Array, rank: int) -> Array:
         raise ShapeError(f"functrans.scipy.{name}: {argument} has shape {x.shape}.",
                          where=user_source(), why=f"it has {rank} axes.")
     return x
+
+
+def known_values(name: str, argument: str, x: ArrayLike, why: str, fix: str) -> np.ndarray:
+    """The NumPy value of x, also that which a derivative is taken at; ArgumentError under `jit`."""
+    value = lax.stop_gradient(x) if isinstance(x, Tracer) else x
+    if is_traced(value):
+        raise ArgumentError(f"functrans.scipy.{name}: {argument} is traced.",
+                            where=user_source(), why=why, fix=fix)
+    return np.asarray(value)
 
 
 def refused(name: str, argument: str, why: str, fix: str = "") -> ArgumentError:

@@ -202,7 +202,7 @@ def test_partial_fractions(case):
                                 else "b")
             np.testing.assert_allclose(top, b * scale, atol=1e-4)
     same(signal.unique_roots([1.0, 1.0002, 3.0], rtype="max")[0], jnp.array([1.0002, 3.0]))
-    with pytest.raises(ArgumentError, match="coefficients are traced"):
+    with pytest.raises(ArgumentError, match="a coefficient is traced"):
         ft.jit(lambda b: signal.residue(b, a))(b)
 
 

@@ -12,8 +12,10 @@ from functrans.scipy.interpolate.cubic import (
     PchipInterpolator,
 )
 from functrans.scipy.interpolate.fitpack import (
-    InterpolatedUnivariateSpline,
     RectBivariateSpline,
+    spalde,
+    splantider,
+    splder,
     splev,
     splint,
     splrep,
@@ -28,19 +30,28 @@ from functrans.scipy.interpolate.polynomials import (
     krogh_interpolate,
     pchip_interpolate,
 )
-from functrans.scipy.interpolate.scattered import (
-    NearestNDInterpolator,
-    RBFInterpolator,
-    griddata,
+from functrans.scipy.interpolate.scattered import NearestNDInterpolator, RBFInterpolator
+from functrans.scipy.interpolate.smoothing import (
+    generate_knots,
+    make_smoothing_spline,
+    make_splrep,
+)
+from functrans.scipy.interpolate.triangulation import LinearNDInterpolator, griddata
+from functrans.scipy.interpolate.univariate import (
+    InterpolatedUnivariateSpline,
+    LSQUnivariateSpline,
+    UnivariateSpline,
 )
 
 __all__ = [
     "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline",
-    "CubicSpline", "InterpolatedUnivariateSpline", "KroghInterpolator", "NearestNDInterpolator",
-    "PPoly", "PchipInterpolator", "RBFInterpolator", "RectBivariateSpline",
-    "RegularGridInterpolator", "barycentric_interpolate", "griddata", "interp1d", "interpn",
-    "krogh_interpolate", "make_interp_spline", "make_lsq_spline", "pchip_interpolate", "splev",
-    "splint", "splrep",
+    "CubicSpline", "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQUnivariateSpline",
+    "LinearNDInterpolator", "NearestNDInterpolator", "PPoly", "PchipInterpolator",
+    "RBFInterpolator", "RectBivariateSpline", "RegularGridInterpolator", "UnivariateSpline",
+    "barycentric_interpolate", "generate_knots", "griddata", "interp1d", "interpn",
+    "krogh_interpolate", "make_interp_spline", "make_lsq_spline", "make_smoothing_spline",
+    "make_splrep", "pchip_interpolate", "spalde", "splantider", "splder", "splev", "splint",
+    "splrep",
 ]
 
 publish(globals(), __all__)

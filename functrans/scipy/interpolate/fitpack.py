@@ -12,15 +12,25 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_with_keys_class
 from functrans.scipy.arguments import inexact, one_of, refused
 from functrans.scipy.interpolate.bsplines import BSpline, local_basis, make_interp_spline
+from functrans.scipy.interpolate.univariate import (
+    LSQUnivariateSpline,
+    UnivariateSpline,
+    evaluated,
+    smoothing_of,
+)
 from functrans.typing import Array, ArrayLike
 
 Tck = tuple[Any, Any, int]
 
 
-def splrep(x: ArrayLike, y: ArrayLike, k: int = 3, s: float = 0) -> Tck:
-    """Knots, coefficients and degree of the spline through y at growing places x.
+def splrep(x: ArrayLike, y: ArrayLike, w: ArrayLike | None = None, xb: float | None = None,
+           xe: float | None = None, k: int = 3, task: int = 0, s: float | None = None,
+           t: ArrayLike | None = None) -> Tck:
+    """Knots, coefficients and degree of a spline near y at growing places x.
 
-    Raises ArgumentError for a smoothing `s`, whose knots depend on values (see `make_lsq_spline`).
+    It goes through y, or leaves `s`, the sum of the squares of w (y - f(x)), which is m - sqrt(2 m)
+    for m places where weights are given and `s` is not; see `make_splrep`. With `task=-1` it is
+    that of least squares with the knots `t` within.
 
     >>> import functrans as ft
     >>> x = ft.numpy.arange(5.0)
@@ -28,10 +38,16 @@ def splrep(x: ArrayLike, y: ArrayLike, k: int = 3, s: float = 0) -> Tck:
     >>> round(float(ft.scipy.interpolate.splev(1.5, tck)), 4)
     2.25
     """
-    if s:
-        raise refused("interpolate.splrep", "s", "the number of knots would depend on values.",
-                      "make_lsq_spline(x, y, t)")
-    made = make_interp_spline(x, y, k)
+    one_of("interpolate.splrep", "task", task, (0, -1))
+    if task == -1 or t is not None:
+        if t is None:
+            raise ArgumentError("functrans.scipy.interpolate.splrep: task is -1.",
+                                where=user_source(), why="the knots are given.", fix="t=knots")
+        made = LSQUnivariateSpline(x, y, t, w, (xb, xe), k).spline
+    else:
+        places = jnp.asarray(x)
+        amount = smoothing_of(places.shape[0] if places.ndim else 0, w, s)
+        made = UnivariateSpline(x, y, w, (xb, xe), k, amount).spline
     return made.t, jnp.concatenate([made.c, jnp.zeros(k + 1, made.c.dtype)]), k
 
 
@@ -56,10 +72,7 @@ def splev(x: ArrayLike, tck: Any, der: int = 0, ext: int = 0) -> Array:
     """
     one_of("interpolate.splev", "ext", ext, (0, 1, 3))
     made = _spline("splev", tck)
-    at, _ = inexact(x, made.t)
-    first, last = made.t[made.k], made.t[made.t.shape[0] - made.k - 1]
-    value = made(jnp.clip(at, first, last) if ext == 3 else at, der)
-    return jnp.where((at >= first) & (at <= last), value, 0) if ext == 1 else value
+    return evaluated(made, x, der, ext)
 
 
 def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Array:
@@ -72,6 +85,52 @@ def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Array:
     made = _spline("splint", tck)
     inside = BSpline(made.t, made.c, made.k, False)
     return inside.integrate(a, b)
+
+
+def _tck(made: BSpline, like: Any, rest: Array) -> Any:
+    """A spline in the form of another: an object, or knots, coefficients and degree.
+
+    `rest` are coefficients beyond the last, of which FITPACK has as many as knots.
+    """
+    if isinstance(like, BSpline):
+        return made
+    more = (made.t.shape[0] - made.c.shape[0], *made.c.shape[1:])
+    return made.t, jnp.concatenate([made.c, jnp.broadcast_to(rest, more)]), made.k
+
+
+def splder(tck: Any, n: int = 1) -> Any:
+    """The derivative of order n of a spline, in the same form.
+
+    >>> import functrans as ft
+    >>> line = [0.0, 0.0, 1.0, 1.0], [1.0, 3.0], 1
+    >>> ft.scipy.interpolate.splder(line)[1].tolist()
+    [2.0, 0.0]
+    """
+    made = _spline("splder", tck).derivative(n)
+    return _tck(made, tck, jnp.zeros_like(made.c[-1]))
+
+
+def splantider(tck: Any, n: int = 1) -> Any:
+    """The integral of a spline from its first knot, taken n times, in the same form.
+
+    >>> import functrans as ft
+    >>> line = [0.0, 0.0, 1.0, 1.0], [1.0, 3.0], 1
+    >>> float(ft.scipy.interpolate.splev(1.0, ft.scipy.interpolate.splantider(line)))
+    2.0
+    """
+    made = _spline("splantider", tck).antiderivative(n)
+    return _tck(made, tck, made.c[-1])
+
+
+def spalde(x: ArrayLike, tck: Any) -> Array:
+    """The value and all derivatives of a spline at a place, or a row of them for each place.
+
+    >>> import functrans as ft
+    >>> ft.scipy.interpolate.spalde(0.5, ([0.0, 0.0, 1.0, 1.0], [1.0, 3.0], 1)).tolist()
+    [2.0, 2.0]
+    """
+    made = _spline("spalde", tck)
+    return jnp.stack([made(x, nu) for nu in range(made.k + 1)], axis=-1)
 
 
 @register_pytree_with_keys_class
@@ -145,21 +204,3 @@ class RectBivariateSpline:
     def ev(self, xi: ArrayLike, yi: ArrayLike, dx: int = 0, dy: int = 0) -> Array:
         """The values at pairs of xi and yi."""
         return self(xi, yi, dx, dy, grid=False)
-
-
-def InterpolatedUnivariateSpline(x: ArrayLike, y: ArrayLike, w: None = None, bbox: None = None,
-                                 k: int = 3, ext: int = 0) -> BSpline:
-    """The spline of degree k through y at growing places x, as a `BSpline`.
-
-    `ext` is 0: outside are the outer polynomials. Weights would change nothing.
-
-    >>> import functrans as ft
-    >>> s = ft.scipy.interpolate.InterpolatedUnivariateSpline([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], k=2)
-    >>> round(float(s(1.5)), 4)
-    2.25
-    """
-    name = "interpolate.InterpolatedUnivariateSpline"
-    one_of(name, "bbox", bbox, (None,))
-    one_of(name, "w", w, (None,))
-    one_of(name, "ext", ext, (0,))
-    return make_interp_spline(x, y, k)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations_with_replacement
 from types import MappingProxyType
@@ -14,8 +13,7 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_with_keys_class
-from functrans.scipy.arguments import inexact, known_size, one_of, refused
-from functrans.scipy.interpolate.lines import interp1d
+from functrans.scipy.arguments import inexact, known_size, one_of
 from functrans.scipy.products import matmul
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
@@ -193,13 +191,14 @@ class NearestNDInterpolator:
 
     def __call__(self, *args: Any) -> Array:
         """The values at places: an array whose last axis is that of coordinates, or one of each."""
-        at = _places(args, self.points)
+        at = places_of(args, self.points)
         near = jnp.argmin(_squares(at.reshape(-1, at.shape[-1]) / self.scale,
                                    self.points / self.scale), axis=1)
         return self.values[near].reshape(*at.shape[:-1], *self.values.shape[1:])
 
 
-def _places(args: tuple[Any, ...], points: Array) -> Array:
+def places_of(args: tuple[Any, ...], points: Array) -> Array:
+    """Places with coordinates along the last axis: an array, or one of each coordinate."""
     given = args[0] if len(args) == 1 else args
     if isinstance(given, tuple):
         at = jnp.stack(jnp.broadcast_arrays(*inexact(*given, points)[:-1]), axis=-1)
@@ -211,35 +210,3 @@ def _places(args: tuple[Any, ...], points: Array) -> Array:
                          where=user_source(),
                          why=f"the last axis has the {points.shape[1]} coordinates.")
     return at
-
-
-def griddata(points: Any, values: ArrayLike, xi: Any, method: str = "linear",
-             fill_value: ArrayLike = math.nan, rescale: bool = False) -> Array:
-    """Values at scattered points, (n, dims), interpolated at places xi: an array, or a tuple.
-
-    `method` is "nearest"; for points on a line also "linear" and "cubic", which give `fill_value`
-    outside. Raises ArgumentError for these in more dimensions, which need a triangulation.
-
-    >>> import functrans as ft
-    >>> griddata = ft.scipy.interpolate.griddata
-    >>> griddata([[0.0, 0.0], [1.0, 1.0]], [3.0, 4.0], ([0.1, 0.9], [0.2, 0.8]), "nearest").tolist()
-    [3.0, 4.0]
-    """
-    one_of("interpolate.griddata", "method", method, ("nearest", "linear", "cubic"))
-    if isinstance(points, tuple):
-        points = jnp.stack(inexact(*points), axis=-1)
-    (at,) = inexact(points)
-    dims = 1 if at.ndim == 1 else at.shape[-1]
-    if method == "nearest":
-        return NearestNDInterpolator(at, values, rescale)(xi)
-    if dims > 1:
-        raise refused("interpolate.griddata", f"method={method!r} in {dims} dimensions",
-                      "it needs a triangulation of the points.",
-                      'method="nearest", or RBFInterpolator(points, values)(xi)')
-    line = at.reshape(-1)
-    (places,) = inexact(xi[0] if isinstance(xi, tuple) else xi)
-    places = places[..., 0] if at.ndim == 2 and places.shape[-1:] == (1,) else places
-    kind: Any = method
-    return interp1d(line, values, kind, axis=0, fill_value=fill_value)(places)
-
-

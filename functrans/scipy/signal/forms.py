@@ -11,8 +11,7 @@ from functrans import numpy as jnp
 from functrans.core.dtypes import default_complex, default_float
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
-from functrans.numpy.common import is_traced
-from functrans.scipy.arguments import inexact, known_size
+from functrans.scipy.arguments import inexact, known_size, known_values
 from functrans.scipy.signal.design import kaiser_parameter
 from functrans.scipy.signal.prototypes import Zeros, sections_of
 from functrans.scipy.signal.responses import angles
@@ -22,11 +21,8 @@ from functrans.typing import Array, ArrayLike
 
 def known_numbers(name: str, *values: ArrayLike) -> list[Any]:
     """Coefficients as NumPy arrays; raises ArgumentError for tracers."""
-    if any(is_traced(v) for v in values):
-        raise ArgumentError(f"functrans.scipy.signal.{name}: coefficients are traced.",
-                            where=user_source(), why="roots are paired by their values.",
-                            fix="compute it before jit")
-    return [np.asarray(v) for v in values]
+    return [known_values(f"signal.{name}", "a coefficient", v, "roots are paired by their values.",
+                         "compute it before jit") for v in values]
 
 
 def tf2zpk(b: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:

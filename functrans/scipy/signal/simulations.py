@@ -9,10 +9,9 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
-from functrans.numpy.common import is_traced
-from functrans.scipy.arguments import inexact, known_size
+from functrans.scipy.arguments import inexact, known_size, known_values
 from functrans.scipy.linalg import expm
 from functrans.scipy.products import matmul
 from functrans.scipy.signal.forms import freqs
@@ -153,13 +152,11 @@ def dlsim(system: System, u: ArrayLike, t: ArrayLike | None = None, x0: ArrayLik
         values = _inputs("dlsim", values, values.shape[0], inputs, a.dtype)
         count = values.shape[0]
     else:
-        if is_traced(t) or is_traced(dt):
-            raise ArgumentError("functrans.scipy.signal.dlsim: t or dt is traced.",
-                                where=user_source(), why="they say how many steps there are.",
-                                fix="dlsim(system, u)")
-        given = np.atleast_1d(np.asarray(t, float))
+        given, unit = (known_values("signal.dlsim", argument, v, "the number of steps follows.",
+                                    "dlsim(system, u)") for argument, v in (("t", t), ("dt", dt)))
+        given = np.atleast_1d(given.astype(float))
         values = _inputs("dlsim", u, given.size, inputs, a.dtype)
-        count = math.floor(float(given[-1]) / float(dt)) + 1
+        count = math.floor(float(given[-1]) / float(unit)) + 1
         at = jnp.asarray(np.linspace(0.0, given[-1], count)).astype(a.dtype)
         known = jnp.asarray(given).astype(a.dtype)
         values = jnp.stack([jnp.interp(at, known, values[:, i]) for i in range(inputs)], axis=1)
