@@ -203,6 +203,42 @@ def test_derivatives_under_constraints():
     check_grads(lowest, args, 1, atol=1e-4, rtol=1e-4)
 
 
+def test_more_short_names():
+    start = np.array([-1.2, 1.0])
+    same(optimize.fmin_powell(optimize.rosen, start), np.ones(2), atol=1e-3)
+    same(optimize.fmin_ncg(optimize.rosen, start, scipy.optimize.rosen_der), np.ones(2), atol=1e-4)
+    x, count, flag = optimize.fmin_tnc(optimize.rosen, start, approx_grad=1,
+                                       bounds=[(None, 0.5), (None, None)])
+    known, _, code = scipy.optimize.fmin_tnc(scipy.optimize.rosen, start, approx_grad=1,
+                                             bounds=[(None, 0.5), (None, None)], disp=0)
+    same(x, known, atol=1e-4)
+    assert flag == code == 1 and count > 0
+    for names in ({"eqcons": [lambda x, r: x[0] + x[1] - r], "ieqcons": [lambda x, r: x[0] - 1.2]},
+                  {"f_ieqcons": lambda x, r: jnp.stack([x[0] - r, r - x[1]])}):
+        theirs = {k: v if k != "f_ieqcons" else (lambda x, r: np.array([x[0] - r, r - x[1]]))
+                  for k, v in names.items()}
+        same(optimize.fmin_slsqp(lambda x, r: (x**2).sum(), start, args=(2.0,), **names),
+             scipy.optimize.fmin_slsqp(lambda x, r: (x**2).sum(), start, args=(2.0,), iprint=0,
+                                       **theirs), atol=1e-5)
+
+
+def test_brute():
+    def wells(x, a):
+        return (x[0] ** 2 - 1) ** 2 + a * x[0] + (x[1] - 0.3) ** 2
+
+    ranges = (-2.0, 2.0), slice(-1.0, 1.0, 0.25)
+    with ft.default_dtypes("float64"):
+        for finish in (None, "fmin"):
+            found, known = (m.brute(wells, ranges, (0.3,), full_output=True,
+                                    finish=finish and getattr(m, finish))
+                            for m in (optimize, scipy.optimize))
+            for ours, theirs in zip(found, known, strict=True):
+                same(ours, np.asarray(theirs), atol=1e-4 if finish else 1e-12)
+        same(optimize.brute(lambda x: (x - 0.4) ** 2, ((0, 1),)), np.array(0.4), atol=1e-4)
+        slope = ft.grad(lambda a: optimize.brute(wells, ranges, (a,))[0])(0.3)
+    same(slope, -1 / (12 * float(found[0][0]) ** 2 - 4), 1e-3)
+
+
 @pytest.mark.one_in(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_constraints_from_many_starts(dtype):

@@ -157,6 +157,15 @@ def test_prototypes_and_bands():
         signal.lp2lp_zpk([1.0, 2.0], [1.0], 1.0)
 
 
+def test_numbers_of_python_have_all_digits():
+    a, b = np.array([1.0, 0.7, 2.0]), np.array([1.0])
+    close(signal.lp2bp(b, a, 0.7, 0.3), scipy.signal.lp2bp(b, a, 0.7, 0.3), 1e-14)
+    close(signal.cont2discrete((A, B, C, D), 0.1)[:4],
+          scipy.signal.cont2discrete((A, B, C, D), 0.1)[:4], 1e-13)
+    same(signal.step(ONE, T=np.linspace(0, 1, 5))[1],
+         scipy.signal.step(ONE, T=np.linspace(0, 1, 5))[1], 1e-12)
+
+
 def test_designs():
     for wp, ws in ((0.2, 0.3), (0.3, 0.2), ([0.2, 0.5], [0.1, 0.6]), ([0.1, 0.6], [0.2, 0.5])):
         for kind in ("ellip", "butter", "cheby1", "cheby2"):

@@ -58,7 +58,7 @@ def make_smoothing_spline(x: ArrayLike, y: ArrayLike, w: ArrayLike | None = None
                              why="each column has a lam of its own.", fix="lam=1.0, or vmap")
         price: Array = _validated(steps, weights, rows[:, 0])
     else:
-        price = jnp.asarray(lam).astype(dtype)
+        price = jnp.asarray(lam, dtype)
     turns = _second_differences(rows, steps)
     curvature = solveh_banded(_band(steps, weights, price), turns)
     fitted = rows - price * _transposed(curvature, steps) / weights[:, None]
@@ -256,7 +256,7 @@ def generate_knots(x: ArrayLike, y: ArrayLike, *, w: ArrayLike | None = None,
     dtype = inexact(x)[0].dtype
     for t in _grown(at, values, weights, ends, degree, float(s)) if s else [np.asarray(
             interpolating_knots(jnp.asarray(at), degree))]:
-        yield jnp.asarray(t).astype(dtype)
+        yield jnp.asarray(t, dtype)
 
 
 def make_splrep(x: ArrayLike, y: ArrayLike, *, w: ArrayLike | None = None, xb: float | None = None,

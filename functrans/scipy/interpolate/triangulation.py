@@ -134,7 +134,7 @@ class LinearNDInterpolator:
         if rescale:
             known = known / np.where(np.ptp(known, axis=0) > 0, np.ptp(known, axis=0), 1)
         self.simplices = jnp.asarray(delaunay(known).astype(np.int32))
-        self.fill_value = jnp.asarray(fill_value).astype(self.values.dtype)
+        self.fill_value = jnp.asarray(fill_value, self.values.dtype)
 
     def tree_flatten_with_keys(self) -> tuple[tuple[Any, ...], Any]:
         """The points, their values, the simplices and the value outside are children."""

@@ -164,7 +164,7 @@ def LSQUnivariateSpline(x: ArrayLike, y: ArrayLike, t: ArrayLike, w: ArrayLike |
     if inner.ndim != 1 or places.ndim != 1:
         raise ArgumentError("functrans.scipy.interpolate.LSQUnivariateSpline: x and t are not "
                             "vectors.", where=user_source())
-    low, high = (places[i] if v is None else jnp.asarray(v).astype(places.dtype)
+    low, high = (places[i] if v is None else jnp.asarray(v, places.dtype)
                  for i, v in zip((0, -1), bbox))
     knots = jnp.concatenate([jnp.full(k + 1, low), inner, jnp.full(k + 1, high)])
     made = object.__new__(UnivariateSpline)

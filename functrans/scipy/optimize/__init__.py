@@ -28,10 +28,15 @@ from functrans.scipy.optimize.scalar_minima import minimize_scalar
 from functrans.scipy.optimize.scalar_roots import bisect, brentq, newton, ridder, root_scalar
 from functrans.scipy.optimize.short import (
     brent,
+    brute,
     fmin,
     fmin_bfgs,
     fmin_cg,
     fmin_l_bfgs_b,
+    fmin_ncg,
+    fmin_powell,
+    fmin_slsqp,
+    fmin_tnc,
     fminbound,
     fsolve,
     golden,
@@ -41,9 +46,10 @@ from functrans.scipy.optimize.short import (
 
 __all__ = [
     "Bounds", "IsotonicResults", "LeastSquaresResults", "LinearConstraint", "LinprogResults",
-    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults", "ScalarRootResults",
-    "approx_fprime", "bisect", "brent", "brentq", "check_grad", "curve_fit", "fixed_point", "fmin",
-    "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fminbound", "fsolve", "golden",
+    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults",
+    "ScalarRootResults", "approx_fprime", "bisect", "brent", "brentq", "brute", "check_grad",
+    "curve_fit", "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg",
+    "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound", "fsolve", "golden",
     "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment", "linprog",
     "lsq_linear", "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root",
     "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod",

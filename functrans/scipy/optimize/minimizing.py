@@ -237,7 +237,8 @@ def limits_of(bounds: Any, x: Array) -> tuple[Array, Array]:
         bounds = (bounds.lb, bounds.ub)
     pairs = isinstance(bounds, (list, tuple)) and len(bounds) == x.size and all(
         isinstance(b, (list, tuple)) and len(b) == 2 for b in bounds)
-    if pairs and not (x.size == 2 and all(jnp.ndim(v) for b in bounds for v in b)):
+    if pairs and not (x.size == 2 and all(
+            v is not None and jnp.ndim(v) for b in bounds for v in b)):
         sides = [[b[i] for b in bounds] for i in (0, 1)]
     elif len(bounds) == 2:
         sides = [list(np.atleast_1d(b)) if isinstance(b, (list, tuple)) else b for b in bounds]

@@ -164,8 +164,10 @@ def _program(s: Constrained, hessian_of_x: Array, ce: Array, ca: Array, je: Arra
     c = jnp.concatenate([s.gradient, jnp.full(me + ma, s.penalty)])
     first = jnp.concatenate([jnp.zeros(n, dtype), jnp.abs(ce) + 1, jnp.maximum(-ca, 0) + 1])
     # in float64, for steps to the last bit: in float32 minima are off by 1e-4
-    z, y = (v.astype(dtype) for v in quadratic_program(*(v.astype(jnp.float64) for v in (
-        hessian, c, jnp.concatenate(rows), jnp.concatenate(right), first))))
+    wide = [v.astype(jnp.float64) for v in (
+        hessian, c, jnp.concatenate(rows), jnp.concatenate(right), first)]
+    z, y = (v.astype(dtype) for v in quadratic_program(
+        wide[0], wide[1], wide[2], wide[3], wide[4]))
     return z[:n], y[:me] - y[me:2 * me], y[3 * me:3 * me + ma]
 
 

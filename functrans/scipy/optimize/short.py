@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans import numpy as jnp
+from functrans.core.dtypes import default_float
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, of_rank
@@ -18,6 +19,7 @@ from functrans.scipy.optimize.results import LeastSquaresResults
 from functrans.scipy.optimize.roots import root
 from functrans.scipy.optimize.scalar_minima import minimize_scalar
 from functrans.scipy.products import matmul
+from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
 
@@ -114,6 +116,123 @@ def fmin_l_bfgs_b(func: Function, x0: ArrayLike, fprime: Function | None = None,
                          "maxiter": maxiter})
     return found.x, found.fun, {"grad": found.jac, "warnflag": found.status, "nit": found.nit,
                                 "funcalls": found.nfev}
+
+
+def fmin_powell(func: Function, x0: ArrayLike, args: Any = (), xtol: float = 1e-4,
+                ftol: float = 1e-4, maxiter: int | None = None) -> Array:
+    """A minimum by Powell's method, along one direction after the other; see `minimize`.
+
+    >>> import functrans as ft
+    >>> f = lambda x: ((x - 2) ** 2).sum()
+    >>> ft.scipy.optimize.fmin_powell(f, ft.numpy.ones(1)).round(3).tolist()
+    [2.0]
+    """
+    return minimize(func, x0, _tuple(args), method="Powell",
+                    options=_options(xtol=xtol, ftol=ftol, maxiter=maxiter)).x
+
+
+def fmin_ncg(f: Function, x0: ArrayLike, fprime: Function | None = None,
+             fhess_p: Function | None = None, fhess: Function | None = None, args: Any = (),
+             avextol: float = 1e-5, epsilon: float | None = None, maxiter: int | None = None
+             ) -> Array:
+    """A minimum by Newton's method with conjugate gradients; see `minimize`.
+
+    Derivatives are automatic: `fprime`, `fhess_p` and `fhess` are not called, and `epsilon`, the
+    step of differences, is not needed. `avextol` is the norm of the gradient.
+
+    >>> import functrans as ft
+    >>> f = lambda x: ((x - 2) ** 2).sum()
+    >>> ft.scipy.optimize.fmin_ncg(f, ft.numpy.ones(1)).round(4).tolist()
+    [2.0]
+    """
+    return minimize(f, x0, _tuple(args), method="Newton-CG",
+                    options=_options(gtol=avextol, maxiter=maxiter)).x
+
+
+def fmin_tnc(func: Function, x0: ArrayLike, fprime: Function | None = None, args: Any = (),
+             approx_grad: int = 0, bounds: Any = None, *, maxfun: int | None = None,
+             ftol: float = -1, pgtol: float = -1) -> tuple[Array, Array, Array]:
+    """A minimum within bounds by a truncated Newton's method, and its cost; see `minimize`.
+
+    The last value is 1, or 3 where it was not found. func returns its value, or without `fprime`
+    and `approx_grad` also the gradient, which is left. Negative tolerances are those of `minimize`.
+
+    >>> import functrans as ft
+    >>> f = lambda x: ((x - 2) ** 2).sum()
+    >>> x, count, flag = ft.scipy.optimize.fmin_tnc(f, ft.numpy.ones(1), approx_grad=True)
+    >>> x.round(4).tolist(), int(flag)
+    ([2.0], 1)
+    """
+    found = minimize(func, x0, _tuple(args), method="TNC", bounds=bounds,
+                     jac=True if fprime is None and not approx_grad else None, options=_options(
+                         maxiter=maxfun, ftol=None if ftol < 0 else ftol,
+                         gtol=None if pgtol < 0 else pgtol))
+    return found.x, found.nfev, jnp.where(found.success, 1, 3)
+
+
+def fmin_slsqp(func: Function, x0: ArrayLike, eqcons: Sequence[Function] = (),
+               f_eqcons: Function | None = None, ieqcons: Sequence[Function] = (),
+               f_ieqcons: Function | None = None, bounds: Any = (),
+               fprime: Function | None = None, fprime_eqcons: Function | None = None,
+               fprime_ieqcons: Function | None = None, args: Any = (), iter: int = 100,
+               acc: float = 1e-6) -> Array:
+    """A minimum under constraints by a sequence of quadratic programs; see `minimize`.
+
+    Functions of `eqcons`, or the vector of `f_eqcons`, are 0; those of `ieqcons`, or that of
+    `f_ieqcons`, are not negative. They take `args` as func does; derivatives are automatic.
+
+    >>> import functrans as ft
+    >>> f = lambda x: (x ** 2).sum()
+    >>> x = ft.scipy.optimize.fmin_slsqp(f, ft.numpy.zeros(2), [lambda x: x.sum() - 2])
+    >>> x.round(4).tolist()
+    [1.0, 1.0]
+    """
+    values = _tuple(args)
+    constraints = [
+        {"type": kind, "fun": fun, "args": values}
+        for kind, whole, each in (("eq", f_eqcons, eqcons), ("ineq", f_ieqcons, ieqcons))
+        for fun in (each if whole is None else [whole])]
+    limits = bounds if bounds is not None and len(bounds) else None
+    return minimize(func, x0, values, method="SLSQP", bounds=limits, constraints=constraints,
+                    options={"maxiter": iter, "ftol": acc}).x
+
+
+def brute(func: Function, ranges: Sequence[Any], args: Any = (), Ns: int = 20,
+          full_output: bool = False, finish: Any = fmin) -> Any:
+    """The lowest point of a grid, and from there on a minimum by `finish` (None: the point).
+
+    A range is a pair of ends, between which there are `Ns` places, or a slice with a step, whose
+    end is left out. With `full_output` the value, the grid and the values on it follow.
+
+    >>> import functrans as ft
+    >>> f = lambda x: (x[0] ** 2 - 1) ** 2 + 0.3 * x[0] + x[1] ** 2
+    >>> x = ft.scipy.optimize.brute(f, ((-2.0, 2.0), slice(-1.0, 1.5, 0.5)))
+    >>> x.round(2).tolist()
+    [-1.04, -0.0]
+    """
+    values = _tuple(args)
+    lines = [np.arange(r.start, r.stop, 1.0 if r.step is None else r.step) if isinstance(r, slice)
+             else np.linspace(float(r[0]), float(r[1]), Ns) for r in ranges]
+    mesh = np.stack(np.meshgrid(*lines, indexing="ij"))
+    (grid,) = inexact(mesh.astype(default_float()))
+    points = grid.reshape(len(lines), -1).T
+
+    def value(x: Array) -> Array:
+        found: Array = jnp.asarray(func(x if len(lines) > 1 else x[0], *values))
+        return found
+
+    heights: Array = vmap(value)(points)
+    x: Any = points[jnp.argmin(heights)]
+    lowest = jnp.min(heights)
+    if len(lines) == 1:
+        x, grid = x[0], grid[0]
+    if finish is not None:
+        of_line = len(lines) == 1
+        end = finish((lambda v, *a: func(v[0], *a)) if of_line else func, jnp.atleast_1d(x),
+                     args=values)
+        x = end[0] if of_line else end
+        lowest = jnp.asarray(func(x, *values))
+    return (x, lowest, grid, heights.reshape(mesh.shape[1:])) if full_output else x
 
 
 def fminbound(func: Function, x1: ArrayLike, x2: ArrayLike, args: Any = (), xtol: float = 1e-5,

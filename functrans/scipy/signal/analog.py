@@ -184,7 +184,7 @@ def _substituted(b: ArrayLike, a: ArrayLike, top: list[Any], bottom: list[Any]
     """b(s) / a(s) at s = top / bottom, polynomials of the new s, divided by the first of a."""
     parts = [jnp.atleast_1d(v) for v in inexact(b, a)]
     dtype = parts[0].dtype
-    above, below = (jnp.stack([jnp.asarray(v).astype(dtype) for v in c]) for c in (top, bottom))
+    above, below = (jnp.stack([jnp.asarray(v, dtype) for v in c]) for c in (top, bottom))
     order = max(v.shape[0] for v in parts) - 1
     found = []
     for c in parts:
@@ -227,6 +227,10 @@ def lp2hp(b: ArrayLike, a: ArrayLike, wo: ArrayLike = 1.0) -> tuple[Array, Array
     return _substituted(b, a, [wo], [1.0, 0.0])
 
 
+def _squared(wo: ArrayLike) -> ArrayLike:
+    return wo * wo if isinstance(wo, (int, float)) else jnp.square(wo)
+
+
 def lp2bp(b: ArrayLike, a: ArrayLike, wo: ArrayLike = 1.0, bw: ArrayLike = 1.0
           ) -> tuple[Array, Array]:
     """A low pass by numerator and denominator as a band pass of the width bw around wo.
@@ -235,7 +239,7 @@ def lp2bp(b: ArrayLike, a: ArrayLike, wo: ArrayLike = 1.0, bw: ArrayLike = 1.0
     >>> [v.tolist() for v in ft.scipy.signal.lp2bp([1.0], [1.0, 1.0], 2.0, 1.0)]
     [[1.0, 0.0], [1.0, 1.0, 4.0]]
     """
-    return _substituted(b, a, [1.0, 0.0, jnp.asarray(wo) ** 2], [bw, 0.0])
+    return _substituted(b, a, [1.0, 0.0, _squared(wo)], [bw, 0.0])
 
 
 def lp2bs(b: ArrayLike, a: ArrayLike, wo: ArrayLike = 1.0, bw: ArrayLike = 1.0
@@ -246,7 +250,7 @@ def lp2bs(b: ArrayLike, a: ArrayLike, wo: ArrayLike = 1.0, bw: ArrayLike = 1.0
     >>> [v.tolist() for v in ft.scipy.signal.lp2bs([1.0], [1.0, 1.0], 2.0, 1.0)]
     [[1.0, 0.0, 4.0], [1.0, 1.0, 4.0]]
     """
-    return _substituted(b, a, [bw, 0.0], [1.0, 0.0, jnp.asarray(wo) ** 2])
+    return _substituted(b, a, [bw, 0.0], [1.0, 0.0, _squared(wo)])
 
 
 # By what they must do ------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from functrans.typing import Array, ArrayLike
 
 
 def _inputs(name: str, u: ArrayLike, count: int, inputs: int, dtype: Any) -> Array:
-    values = jnp.asarray(u).astype(dtype)
+    values = jnp.asarray(u, dtype)
     values = values[:, None] if values.ndim == 1 else values
     if values.shape != (count, inputs):
         raise ShapeError(f"functrans.scipy.signal.{name}: the input has shape {values.shape}.",
@@ -53,7 +53,7 @@ def lsim(system: System, U: ArrayLike | None, T: ArrayLike, X0: ArrayLike | None
     times = jnp.atleast_1d(times)
     n, m = b.shape
     count = times.shape[0]
-    start = jnp.zeros(n, a.dtype) if X0 is None else jnp.asarray(X0).astype(a.dtype).reshape(-1)
+    start = jnp.zeros(n, a.dtype) if X0 is None else jnp.asarray(X0, a.dtype).reshape(-1)
     if start.shape != (n,):
         raise ShapeError(f"functrans.scipy.signal.lsim: X0 has {start.shape[0]} elements.",
                          where=user_source(), why=f"there are {n} states.")
@@ -128,7 +128,7 @@ def impulse(system: System, X0: ArrayLike | None = None, T: ArrayLike | None = N
         raise ShapeError(f"functrans.scipy.signal.impulse: there are {b.shape[1]} inputs.",
                          where=user_source(), why="the impulse is that of one.")
     times = _times(matrices[0], T, N)
-    state = b[:, 0] if X0 is None else b[:, 0] + jnp.asarray(X0).reshape(-1)
+    state = b[:, 0] if X0 is None else b[:, 0] + jnp.asarray(X0, b.dtype).reshape(-1)
     return lsim(matrices, None, times, state, False)[:2]
 
 
@@ -160,11 +160,11 @@ def dlsim(system: System, u: ArrayLike, t: ArrayLike | None = None, x0: ArrayLik
         at = jnp.asarray(np.linspace(0.0, given[-1], count)).astype(a.dtype)
         known = jnp.asarray(given).astype(a.dtype)
         values = jnp.stack([jnp.interp(at, known, values[:, i]) for i in range(inputs)], axis=1)
-    start = jnp.zeros(a.shape[0], a.dtype) if x0 is None else jnp.asarray(x0).astype(
-        a.dtype).reshape(-1)
+    start = jnp.zeros(a.shape[0], a.dtype) if x0 is None else jnp.asarray(
+        x0, a.dtype).reshape(-1)
     states = _walk(a, start, matmul(values[:-1], b.T))
     y = matmul(states, c.T) + matmul(values, d.T)
-    times = jnp.arange(count) * jnp.asarray(dt).astype(a.dtype)
+    times = jnp.arange(count) * jnp.asarray(dt, a.dtype)
     return (times, y, states) if len(system) == 5 else (times, y)
 
 

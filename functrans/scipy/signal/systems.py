@@ -182,23 +182,25 @@ def cont2discrete(system: System, dt: ArrayLike, method: str = "zoh",
     if method == "gbt" and (alpha is None or not 0 <= alpha <= 1):
         raise ArgumentError(f"functrans.scipy.signal.cont2discrete: alpha is {shown(alpha)}.",
                             where=user_source(), why='it is between 0 and 1 for "gbt".')
+    a, b, c, d, step = inexact(a, b, c, d, dt)
     n = a.shape[0]
     if method == "zoh":
-        whole = expm(_stacked(a * dt, b * dt))
+        whole = expm(_stacked(a * step, b * step))
         a, b = whole[:n, :n], whole[:n, n:]
     elif method == "foh":
-        a, now, later = ramp_of(a, b, dt)
+        a, now, later = ramp_of(a, b, step)
         b, d = now + matmul(a, later), d + matmul(c, later)
     elif method == "impulse":
-        a, d = expm(a * dt), d + matmul(c, b) * dt
-        b = matmul(a, b) * dt
+        a, d = expm(a * step), d + matmul(c, b) * step
+        b = matmul(a, b) * step
     else:
         weight = float(alpha or 0.0) if method == "gbt" else _WEIGHTS[method]
         eye = jnp.eye(n, dtype=a.dtype)
-        left = eye - weight * dt * a
-        b = jnp.linalg.solve(left, dt * b)
+        left = eye - weight * step * a
+        b = jnp.linalg.solve(left, step * b)
         d = d + weight * matmul(c, b)
-        c, a = jnp.linalg.solve(left.T, c.T).T, jnp.linalg.solve(left, eye + (1 - weight) * dt * a)
+        c = jnp.linalg.solve(left.T, c.T).T
+        a = jnp.linalg.solve(left, eye + (1 - weight) * step * a)
     if len(system) == 4:
         return a, b, c, d, dt
     if len(system) == 2:

@@ -51,14 +51,12 @@ def fisher_exact(table: ArrayLike, alternative: str = "two-sided") -> Significan
     counts = lax.stop_gradient(given).astype(jnp.float64)
     a, b, c, d = (counts[..., i, j] for i in (0, 1) for j in (0, 1))
 
-    def one(cells: tuple[Array, ...]) -> Array:
-        return _fisher_pvalue(*cells, alternative)
+    def one(cells: Array) -> Array:
+        return _fisher_pvalue(cells[0], cells[1], cells[2], cells[3], alternative)
 
-    flat = [v.reshape(-1) for v in (a, b, c, d)]
-    if flat[0].shape[0] == 1:
-        p = one(tuple(v[0] for v in flat)).reshape(a.shape)
-    else:
-        p = lax.map(one, tuple(flat)).reshape(a.shape)
+    flat = jnp.stack([v.reshape(-1) for v in (a, b, c, d)], axis=1)
+    found = one(flat[0]) if flat.shape[0] == 1 else lax.map(one, flat)
+    p = found.reshape(a.shape)
     a, b, c, d = (given[..., i, j] for i in (0, 1) for j in (0, 1))
     empty = (a + b == 0) | (c + d == 0) | (a + c == 0) | (b + d == 0)
     across = b * c

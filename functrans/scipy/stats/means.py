@@ -126,7 +126,7 @@ def ttest_ind_from_stats(mean1: ArrayLike, std1: ArrayLike, nobs1: ArrayLike, me
     """
     check_side("ttest_ind", alternative)
     m1, s1, m2, s2 = inexact(mean1, std1, mean2, std2)
-    n1, n2 = (jnp.asarray(n).astype(m1.dtype) for n in (nobs1, nobs2))
+    n1, n2 = (jnp.asarray(n, m1.dtype) for n in (nobs1, nobs2))
     v1, v2 = s1 * s1 / n1, s2 * s2 / n2
     if equal_var:
         df = n1 + n2 - 2

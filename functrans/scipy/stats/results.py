@@ -9,7 +9,8 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NamedTuple
 
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, shown
@@ -20,7 +21,7 @@ from functrans.scipy.arguments import one_of
 from functrans.typing import Array
 
 SIDES = ("two-sided", "less", "greater")
-_STATIC: dict[str, Any] = {"metadata": {"static": True}}
+_STATIC: Final = MappingProxyType({"static": True})
 
 
 class SignificanceResult(NamedTuple):
@@ -66,7 +67,7 @@ class TtestResult(Unpacked):
     df: Array
     estimate: Array
     standard_error: Array
-    alternative: str = dataclasses.field(default="two-sided", **_STATIC)
+    alternative: str = dataclasses.field(default="two-sided", metadata=_STATIC)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """The interval of the mean, or of the difference of means, on the side of the test."""
@@ -86,7 +87,7 @@ class Correlation(Unpacked):
     statistic: Array
     pvalue: Array
     spread: Array
-    alternative: str = dataclasses.field(default="two-sided", **_STATIC)
+    alternative: str = dataclasses.field(default="two-sided", metadata=_STATIC)
 
     @property
     def correlation(self) -> Array:

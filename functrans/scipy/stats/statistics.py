@@ -53,7 +53,7 @@ def moment(a: ArrayLike, order: int = 1, axis: int | None = 0, nan_policy: str =
     x, axis = sample("moment", a, axis)
     x, mask = present("moment", x, nan_policy)
     middle = jnp.mean(x, axis, keepdims=True, where=mask) if center is None else jnp.asarray(
-        center).astype(x.dtype)
+        center, x.dtype)
     return jnp.mean((x - middle) ** order, axis, where=mask, keepdims=keepdims)
 
 
