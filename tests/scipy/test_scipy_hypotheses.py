@@ -200,6 +200,17 @@ def test_permutation_test(kind):
         stats.permutation_test(None, data, statistic, n_resamples=5, permutation_type=how)
 
 
+def test_permutations_that_are_many():
+    x = rng.standard_normal(40)
+    y = x + 0.2 * rng.standard_normal(40)
+    for how, statistic in (("pairings", lambda x, y: (x * y).mean()),
+                           ("samples", lambda x, y: (x - y).mean())):
+        found = stats.permutation_test(ft.random.key(0), (x, y), statistic, n_resamples=99,
+                                       permutation_type=how)
+        assert found.null_distribution.shape == (99,)
+        assert (found.pvalue == 0.02) == (how == "pairings")
+
+
 def test_monte_carlo_test():
     def of(key, x):
         return stats.monte_carlo_test(key, x, ft.random.normal, jnp.mean, n_resamples=400).pvalue
@@ -208,8 +219,8 @@ def test_monte_carlo_test():
     found = ft.jit(of)(ft.random.key(0), x)
     known = 2 * scipy.stats.norm.sf(abs(x.mean(0)) * np.sqrt(12))
     same(found, known, atol=0.1)
-    both = stats.monte_carlo_test(ft.random.key(0), (A, B), (ft.random.normal,) * 2, difference,
-                                  n_resamples=50)
+    both = stats.monte_carlo_test(ft.random.key(0), (A, B), (ft.random.normal, stats.norm.rvs),
+                                  difference, n_resamples=50)
     assert both.null_distribution.shape == (50, 3)
     with pytest.raises(ArgumentError, match="2 functions for 1"):
         stats.monte_carlo_test(ft.random.key(0), A, (ft.random.normal,) * 2, jnp.mean)

@@ -35,8 +35,13 @@ class UnivariateSpline:
     >>> f = ft.scipy.interpolate.UnivariateSpline(x, ft.numpy.sin(x), s=0.1)
     >>> round(float(f.get_residual()), 2), len(f.get_knots())
     (0.1, 4)
-    >>> f.derivative()(0.0).shape, f.get_coeffs().shape
-    ((), (6,))
+    >>> f.derivative()(0.0).shape, f.get_coeffs().shape, f.derivatives(0.0).shape
+    ((), (6,), (4,))
+    >>> line = ft.scipy.interpolate.UnivariateSpline(x, 2 * x, k=1, s=0)
+    >>> [round(float(v), 2) for v in (line.integral(0, 2), line.integrate(0, 2))]
+    [4.0, 4.0]
+    >>> round(float(line.antiderivative()(2.0)), 2)
+    4.0
     """
 
     def __init__(self, x: ArrayLike, y: ArrayLike, w: ArrayLike | None = None,

@@ -117,12 +117,13 @@ def remez(numtaps: int, bands: ArrayLike, desired: ArrayLike, *, weight: ArrayLi
             or edges[0, 0] < 0 or edges[-1, 1] > 0.5 or (weights <= 0).any():
         raise ArgumentError("functrans.scipy.signal.remez: bands, desired and weight do not fit.",
                             where=user_source(), why="bands grow from 0 to fs / 2, with a gain and "
-                            "a positive weight for each.")
+                            "a positive weight for each; fs is 1 by default.",
+                            fix="fs=sampling_rate")
     odd, antisymmetric = size % 2 == 1, type != "bandpass"
     count = size // 2 + (odd and not antisymmetric)
     # a factor of the gain that all filters of this symmetry have, which the grid keeps off 0
     factor: Callable[[Values], Any] = {
-        (True, False): np.ones_like, (False, False): lambda f: np.cos(np.pi * f),
+        (True, False): lambda f: 1 + 0 * f, (False, False): lambda f: np.cos(np.pi * f),
         (True, True): lambda f: np.sin(2 * np.pi * f), (False, True): lambda f: np.sin(np.pi * f),
     }[odd, antisymmetric]
     step = 0.5 / (grid_density * count)

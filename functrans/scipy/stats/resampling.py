@@ -244,7 +244,9 @@ def permutation_test(key: Array | None, data: Samples, statistic: Statistic, *,
         together = jnp.concatenate(parts, -1)
         count = math.factorial(sum(sizes)) // math.prod(math.factorial(n) for n in sizes)
         shape: tuple[int, ...] = (sum(sizes),)
-        rows: Iterator[Any] = _partitions(tuple(range(sum(sizes))), sizes)
+
+        def rows() -> Iterator[Any]:
+            return _partitions(tuple(range(sum(sizes))), sizes)
 
         def one(index: Array) -> Array:
             return of(*jnp.split(together[..., index], ends, -1))
@@ -264,10 +266,14 @@ def permutation_test(key: Array | None, data: Samples, statistic: Statistic, *,
                 return of(*(p[..., index[i]] for i, p in enumerate(parts)))
 
         count = math.factorial(shape[1]) ** shape[0]
-        rows = itertools.product(itertools.permutations(range(shape[1])), repeat=shape[0])
+
+        def rows() -> Iterator[Any]:
+            # a product holds all permutations at once: it is made where they are few
+            return itertools.product(itertools.permutations(range(shape[1])), repeat=shape[0])
+
     exact = most >= count
     if exact:
-        order = jnp.asarray(np.array(list(rows)))
+        order = jnp.asarray(np.array(list(rows())))
     elif key is None:
         raise ArgumentError("scipy.stats.permutation_test: the key is None.", where=user_source(),
                             why=f"there are more permutations than n_resamples={shown(most)}.",
@@ -296,8 +302,8 @@ def monte_carlo_test(key: Array, data: Samples, rvs: Callable[..., Any] | Sequen
         axis: int = 0) -> MonteCarloTestResult:
     """Whether a statistic of a sample is as large by chance, by drawing samples.
 
-    `rvs(key, shape)` draws as the hypothesis says, as `random.normal` does; one for each sample
-    of `data`.
+    `rvs(key, shape=shape)` draws as the hypothesis says, as `random.normal` and `norm.rvs` do; one
+    for each sample of `data`.
 
     >>> import functrans as ft
     >>> x = ft.numpy.arange(10.0)
@@ -318,7 +324,7 @@ def monte_carlo_test(key: Array, data: Samples, rvs: Callable[..., Any] | Sequen
 
     def one(key: Array) -> Array:
         keys = random.split(key, len(parts))
-        return of(*(jnp.asarray(draw(k, p.shape)).astype(p.dtype)
+        return of(*(jnp.asarray(draw(k, shape=p.shape)).astype(p.dtype)
                     for draw, k, p in zip(draws, keys, parts)))
 
     null = _each(one, random.split(key, count), batch)
