@@ -87,7 +87,7 @@ def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Array:
     return inside.integrate(a, b)
 
 
-def _tck(made: BSpline, like: Any, rest: Array) -> Any:
+def _tck(made: BSpline, like: Any, rest: Array) -> BSpline | tuple[Array, Array, int]:
     """A spline in the form of another: an object, or knots, coefficients and degree.
 
     `rest` are coefficients beyond the last, of which FITPACK has as many as knots.
@@ -98,7 +98,7 @@ def _tck(made: BSpline, like: Any, rest: Array) -> Any:
     return made.t, jnp.concatenate([made.c, jnp.broadcast_to(rest, more)]), made.k
 
 
-def splder(tck: Any, n: int = 1) -> Any:
+def splder(tck: Any, n: int = 1) -> BSpline | tuple[Array, Array, int]:
     """The derivative of order n of a spline, in the same form.
 
     >>> import functrans as ft
@@ -110,7 +110,7 @@ def splder(tck: Any, n: int = 1) -> Any:
     return _tck(made, tck, jnp.zeros_like(made.c[-1]))
 
 
-def splantider(tck: Any, n: int = 1) -> Any:
+def splantider(tck: Any, n: int = 1) -> BSpline | tuple[Array, Array, int]:
     """The integral of a spline from its first knot, taken n times, in the same form.
 
     >>> import functrans as ft

@@ -198,7 +198,8 @@ def fmin_slsqp(func: Function, x0: ArrayLike, eqcons: Sequence[Function] = (),
 
 
 def brute(func: Function, ranges: Sequence[Any], args: Any = (), Ns: int = 20,
-          full_output: bool = False, finish: Any = fmin) -> Any:
+          full_output: bool = False, finish: Any = fmin
+          ) -> Array | tuple[Array, Array, Array, Array]:
     """The lowest point of a grid, and from there on a minimum by `finish` (None: the point).
 
     A range is a pair of ends, between which there are `Ns` places, or a slice with a step, whose

@@ -8,6 +8,8 @@ from functrans.core.source import user_source
 from functrans.scipy.arguments import one_of
 from functrans.typing import Array
 
+__all__ = ["count", "present"]
+
 POLICIES = ("propagate", "omit", "raise")
 
 

@@ -20,6 +20,9 @@ from functrans.scipy import special
 from functrans.scipy.arguments import one_of
 from functrans.typing import Array
 
+__all__ = ["ConfidenceInterval", "Correlation", "LinregressResult", "SignificanceResult",
+           "TtestResult"]
+
 SIDES = ("two-sided", "less", "greater")
 _STATIC: Final = MappingProxyType({"static": True})
 
