@@ -10,21 +10,20 @@ carry.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from functrans.core.errors import BackendError
 from functrans.core.record import Record
-from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.memory.chain_blocks import in_chains
+from functrans.lowering.memory.kernel_reads import ReadsOfSteps
 from functrans.lowering.memory.liveness import Update
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import Schedule, Step
-from functrans.lowering.schedule.kernel import Kernel, accesses, stages_of
+from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["NONE_TOGETHER", "Aliases", "Donated", "InputOutputAliases", "aliases_of",
            "copies_needed"]
@@ -69,10 +68,11 @@ def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None
     temporaries = {u.base: u.result for k, u in enumerate(updates)
                    if u is not None and u.base not in kept and not u.reads_base
                    and last[u.base] == k}
-    inputs = _outputs_in_inputs(graph, schedule, uses, updates, temporaries, donated, together)
+    reads = ReadsOfSteps(schedule, together)
+    inputs = _outputs_in_inputs(graph, reads, uses, updates, temporaries, donated)
     taken = {graph.outputs[j]: graph.inputs[k] for j, k in inputs.items()}
     temporaries |= _temporaries_in_outputs(
-        graph, schedule, updates, uses, {*kept, *temporaries}, {*graph.inputs, *taken}, together)
+        graph, reads, updates, uses, {*kept, *temporaries}, {*graph.inputs, *taken})
     temporaries |= in_chains(schedule, uses, {*kept, *temporaries}, set(temporaries.values()))
     partial = Aliases(temporaries=temporaries)
     in_place = [u.result for u in updates if u is not None and (
@@ -83,10 +83,9 @@ def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None
     return Aliases(inputs, copied, temporaries, in_place)
 
 
-def _temporaries_in_outputs(graph: Graph, schedule: Schedule, updates: Sequence[Update | None],
+def _temporaries_in_outputs(graph: Graph, reads: ReadsOfSteps, updates: Sequence[Update | None],
                             uses: Mapping[Any, Sequence[int]], fixed: Collection[Tensor],
-                            taken: Collection[Tensor],
-                            together: Mapping[int, Sequence[Kernel]]) -> dict[Tensor, Tensor]:
+                            taken: Collection[Tensor]) -> dict[Tensor, Tensor]:
     """Temporaries in the memory of an output whose elements are computed in their places."""
     ending: dict[int, list[Tensor]] = {}
     for x, steps in uses.items():
@@ -98,7 +97,7 @@ def _temporaries_in_outputs(graph: Graph, schedule: Schedule, updates: Sequence[
             continue
         for x in ending.get(first, ()):
             if x is not t and x not in found and x.shape == t.shape and x.dtype == t.dtype \
-                    and _is_read_there(schedule, None, x, t, first, first, together):
+                    and _is_read_there(reads, None, x, t, first, first):
                 found[x] = t
                 break
     return found
@@ -131,10 +130,9 @@ def copies_needed(tensor: Tensor, reason: str) -> BackendError:
 # --------------------------------------------------------------------------- donated inputs
 
 
-def _outputs_in_inputs(graph: Graph, schedule: Schedule, uses: Mapping[Any, Sequence[int]],
+def _outputs_in_inputs(graph: Graph, reads: ReadsOfSteps, uses: Mapping[Any, Sequence[int]],
                        updates: Sequence[Update | None], temporaries: Mapping[Tensor, Tensor],
-                       donated: Donated,
-                       together: Mapping[int, Sequence[Kernel]]) -> dict[int, int]:
+                       donated: Donated) -> dict[int, int]:
     taken: dict[int, int] = {}
     free = {k: x for k, x in enumerate(graph.inputs) if k in donated and x not in graph.outputs}
     before = {result: base for base, result in temporaries.items()}
@@ -148,66 +146,30 @@ def _outputs_in_inputs(graph: Graph, schedule: Schedule, uses: Mapping[Any, Sequ
             first = uses[start][0]
             for k, x in free.items():
                 if j in donated[k] and x.shape == t.shape and x.dtype == t.dtype and is_possible(
-                        schedule, updates[first], x, start, first, uses.get(x, (-1,))[-1],
-                        together):
+                        reads, updates[first], x, start, first, uses.get(x, (-1,))[-1]):
                     taken[j] = k
                     del free[k]
                     break
     return taken
 
 
-def _is_updated(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
-                last: int, together: Mapping[int, Sequence[Kernel]]) -> bool:
+def _is_updated(reads: ReadsOfSteps, update: Update | None, x: Tensor, t: Tensor, first: int,
+                last: int) -> bool:
     """Whether the step that makes t replaces elements of x, and nothing else reads x from then."""
     return update is not None and update.base is x and update.result is t \
         and not update.reads_base and last == first
 
 
-def _is_dead(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
-             last: int, together: Mapping[int, Sequence[Kernel]]) -> bool:
+def _is_dead(reads: ReadsOfSteps, update: Update | None, x: Tensor, t: Tensor, first: int,
+             last: int) -> bool:
     """Whether x has been read when t is written."""
     return last < first
 
 
-def _is_read_there(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
-                   last: int, together: Mapping[int, Sequence[Kernel]]) -> bool:
+def _is_read_there(reads: ReadsOfSteps, update: Update | None, x: Tensor, t: Tensor, first: int,
+                   last: int) -> bool:
     """Whether the step that writes t reads x at the place where it writes, and not after that.
 
-    An element is then in a register before it is replaced. Where t does not depend on it, other
-    threads may still read it, and so may other kernels of the same step.
+    An element is then in a register before it is replaced.
     """
-    step = schedule.steps[first]
-    if first in together:
-        writers = [k for k in together[first] if any(m.tensor is t for m in k.members)]
-        others = [k for k in together[first] if k not in writers]
-        if not writers or any(x in k.loads(k.builder(schedule.is_stored)) for k in others):
-            return False
-        (step,) = writers
-    if last != first or (isinstance(step, WithEpilogue) and x in step.multiplied):
-        return False
-    kernel = step.kernel if isinstance(step, WithEpilogue) else step
-    if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
-        return False
-    s = kernel.builder(schedule.is_stored)
-    elements = {m.tensor: kernel.element(s, m) for m in kernel.members}
-    if t not in elements or any(tensor is x and index != kernel.places["full"]
-                                for tensor, index in accesses(elements.values())):
-        return False
-    stages = stages_of(kernel, elements)
-    order = {m.tensor: (stages[m.tensor], n) for n, m in enumerate(kernel.members)}
-    readers = [m for m, e in elements.items() if any(y is x for y, _ in accesses([e]))]
-    return bool(readers) and max(order[m] for m in readers) <= order[t] \
-        and any(e.op == "load" and e.aux[0] is x for e in _all(elements[t], elements))
-
-
-def _all(e: Expr, elements: Mapping[Tensor, Expr]) -> Iterator[Expr]:
-    """The expressions under one, also in other members of the kernel."""
-    seen: set[Expr] = set()
-    roots = [e]
-    for root in roots:
-        for part in reachable_expressions([root]):
-            if part not in seen:
-                seen.add(part)
-                yield part
-                if part.op == "local":
-                    roots.append(elements[part.aux])
+    return last == first and reads.is_read_in_place(first, x, t)
