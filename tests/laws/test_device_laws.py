@@ -21,8 +21,8 @@ pytestmark = pytest.mark.gpu
 CASES = all_cases()
 SMOOTH = differentiable_cases()
 FREE_SIGNS = ("eigh", "svd")  # of vectors: the libraries' choice
-ON_HOST = ("eig", "hessenberg", "schur", "sylvester", "triangular_root", "triangular_sylvester",
-           "tridiagonal")  # no library for GPUs computes them
+ON_HOST = ("eig", "hessenberg", "reflected_qr", "schur", "sylvester", "triangular_root",
+           "triangular_sylvester", "tridiagonal")  # no library for GPUs computes them
 
 
 def on_device(make, cases):

@@ -245,7 +245,9 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str, target
              integer("out_features", p.out_features)]
     reads = [integer("in_features", p.in_features), *_each("in_size", p.in_size),
              *[a for a in (integer("taps", p.taps), *_each("window", p.window),
-                           *_each("pad", p.pad_low)) if a.name not in values],
+                           # 0 is a multiple of 16: phases of 2 x 2 were four kernels, one else
+                           *[replace(a, divisible=False) for a in _each("pad", p.pad_low)])
+               if a.name not in values],
              integer("x_offset", p.x.offset), integer("x_group", p.x.group),
              *_not_one("x_batch", p.x.batch), *_not_one("x_feature", p.x.feature),
              *[a for a in _each("x_space", p.x.space) if a.name not in values],
