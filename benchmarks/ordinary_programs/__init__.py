@@ -2,8 +2,8 @@
 
 `python benchmarks/programs.py --folder benchmarks/ordinary_programs [--gpu]` measures them. What is
 slow in `LOOKED_AT`, and later in `LOOKED_AT_LATER`, was looked for in the compiler. Nobody looked
-at the times of the others, of which those in `HELD_BACK` are the newest. What a file has is said in
-benchmarks/programs/__init__.py.
+at the times of the others; those in `HELD_BACK` are the newest, measured once. What a file has is
+said in benchmarks/programs/__init__.py.
 """
 
 from program_folder import Folder

@@ -8,7 +8,10 @@ SIZES = {
     "small": dict(molecules=8, atoms=9, kinds=5, width=16, layers=2),
     "large": dict(molecules=96, atoms=29, kinds=10, width=128, layers=4),
 }
-TOLERANCE = {"cpu": 2e-3, "gpu": 2e-2}
+# Adam's first step of a bias that was 0 is nearly the sign of its slope, and some slopes are as
+# small as TensorFloat-32 rounds: rounding in NumPy moves one result by 0.02 as written and by 0.07
+# as simplified, with slopes that are off by 0.01 in both
+TOLERANCE = {"cpu": 2e-3, "gpu": 0.15}
 
 
 def make(lib, molecules, atoms, kinds, width, layers):

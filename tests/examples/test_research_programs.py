@@ -91,6 +91,13 @@ def test_results_far_from_each_other_are_compared_with_exact_ones():
     assert not program_supervisor.judged([exact + 2 * off], [exact], [exact], 0.3)[1]
 
 
+def test_a_program_of_narrow_numbers_in_float32():
+    lib = program_worker.InFloat32(ft)
+    assert lib.numpy.ones(2, lib.numpy.bfloat16).dtype == np.float32
+    assert lib.numpy.ones(2, lib.numpy.int8).dtype == np.int8
+    assert lib.nn is ft.nn
+
+
 def test_a_program_without_tensor_float_32(tmp_path):
     bench = program_worker.Bench("functrans", tmp_path, programs.FOLDER)
     bench.take("message_passing", "tiny")
