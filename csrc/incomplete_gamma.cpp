@@ -43,6 +43,15 @@ double stirling_error(double a) {
   return (sum + coefficients[0]) / a;
 }
 
+// log Gamma(1 + a), for a near 0 by its series, as 1 + a has not the digits of a.
+double log_gamma_after_one(double a) {
+  if (a > 1e-3) return log_gamma(1 + a);
+  return a * (-0.57721566490153286061 +
+              a * (0.82246703342411321824 +
+                   a * (-0.40068563438653142847 +
+                        a * (0.27058080842778454788 - a * 0.20738555102867398527))));
+}
+
 // x^a e^-x / Gamma(a + 1).
 double prefactor(double a, double x) {
   if (a < 10) {
@@ -50,7 +59,10 @@ double prefactor(double a, double x) {
     if (x < 600) return std::pow(x, a) * std::exp(-x) / std::tgamma(a + 1);
     return std::exp(a * std::log(x) - x) / std::tgamma(a + 1);
   }
-  const double exponent = a * log1p_minus((x - a) / a) - stirling_error(a);
+  const double m = (x - a) / a;
+  // of an x far below a, 1 + m has not the digits of x
+  const double away = m < -0.6 ? std::log(x / a) - m : log1p_minus(m);
+  const double exponent = a * away - stirling_error(a);
   return std::exp(exponent) / std::sqrt(2 * kPi * a);
 }
 
@@ -127,9 +139,9 @@ double regularised(double a, double x, bool lower) {
   if (left_of_peak(a, x)) {
     const double front = prefactor(a, x);
     if (lower) return front == 0 ? 0 : std::fmin(front * lower_series(a, x).value, 1);
-    if (a < 1 && x < 1) {
+    if (a < 1 && x <= 1) {
       // 1 - P loses digits when P is near one: 1 - x^a/Gamma(a+1) + x^a/Gamma(a+1) (1 - e^-x S)
-      const double log_power = a * std::log(x) - log_gamma(a + 1);
+      const double log_power = a * std::log(x) - log_gamma_after_one(a);
       double term = 1, sum = 0;  // a * sum over n >= 1 of (-x)^n / (n! (a + n))
       for (int n = 1; n < 100; ++n) {
         term *= -x / n;

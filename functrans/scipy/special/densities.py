@@ -10,7 +10,7 @@ from functrans.scipy.special.common import HALF_LOG_2PI, partials, polynomial
 from functrans.typing import Array
 
 __all__ = ["beta_log_density", "betaln", "gamma_log_density", "log1pmx", "log_gamma_ratio",
-           "stirling_rest"]
+           "logs_of_shares", "stirling_rest"]
 
 LARGE: Final = 10.0
 """From where Stirling's series is exact."""
@@ -69,14 +69,29 @@ def betaln(a: Array, b: Array) -> Array:
     return jnp.where(both, both_large, one_large)
 
 
+def _departure(t: Array, share: Array, scale: Array) -> Array:
+    """log(1 + t) - t for 1 + t = share * scale, which has the digits of small ones."""
+    far = t < -0.5
+    log = lax.log(jnp.where(far, share, 1.0)) + lax.log(jnp.where(far, scale, 1.0))
+    return jnp.where(far, log - t, log1pmx(jnp.where(far, 0.0, t)))
+
+
 def gamma_log_density(a: Array, x: Array) -> Array:
     """log(x^a exp(-x) / Gamma(a)) for a > 0 and x > 0."""
     large = a >= LARGE
     big = jnp.where(large, a, LARGE)
-    centred = big * log1pmx((x - big) / big) + 0.5 * lax.log(big) - HALF_LOG_2PI \
+    centred = big * _departure((x - big) / big, x, 1.0 / big) + 0.5 * lax.log(big) - HALF_LOG_2PI \
         - stirling_rest(big)
     small = jnp.where(large, 1.0, a)
     return jnp.where(large, centred, small * lax.log(x) - x - lax.lgamma(small))
+
+
+def logs_of_shares(x: Array, y: Array) -> tuple[Array, Array]:
+    """log(x) and log(y) for y = 1 - x, by the smaller of them, which has its digits."""
+    less = x <= y
+    small = jnp.where(less, x, y)
+    log, other = lax.log(small), lax.log1p(-small)
+    return jnp.where(less, log, other), jnp.where(less, other, log)
 
 
 def beta_log_density(a: Array, b: Array, x: Array, y: Array) -> Array:
@@ -87,7 +102,8 @@ def beta_log_density(a: Array, b: Array, x: Array, y: Array) -> Array:
     # x - p / n by the smaller of x and y, which has its digits
     off = jnp.where(x <= y, x * n - p, q - y * n)
     rest = stirling_rest(p) + stirling_rest(q) - stirling_rest(n)
-    centred = (p * log1pmx(off / p) + q * log1pmx(-off / q)
+    centred = (p * _departure(off / p, x, n / p) + q * _departure(-off / q, y, n / q)
                + 0.5 * (lax.log(p) + lax.log(q / n)) - HALF_LOG_2PI - rest)
-    plain = a * lax.log(x) + b * lax.log(y) - betaln(a, b)
+    log_x, log_y = logs_of_shares(x, y)
+    plain = a * log_x + b * log_y - betaln(a, b)
     return jnp.where(large, centred, plain)

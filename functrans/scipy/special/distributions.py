@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from functrans import lax
 from functrans import numpy as jnp
+from functrans.scipy.special.beta_integral import beta_at_odds, beta_pair
 from functrans.scipy.special.common import partials, pushed, wide
 from functrans.scipy.special.densities import betaln
 from functrans.scipy.special.error_functions import ndtri
 from functrans.scipy.special.incomplete import (
     beta_logit,
-    beta_pair,
     betainc,
     betaincc,
     betainccinv,
@@ -83,8 +83,8 @@ def bdtri(k: Array, n: Array, y: Array) -> Array:
 
 
 def _after(k: Array) -> Array:
-    """The number of trials up to floor(k), 1 for an impossible k; sums of larger ones are 1."""
-    return jnp.where(k >= 0, jnp.minimum(lax.floor(k), 1e30) + 1.0, 1.0)
+    """The number of trials up to floor(k), 1 for an impossible k."""
+    return jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0)
 
 
 @wide
@@ -117,7 +117,7 @@ def nbdtri(k: Array, n: Array, y: Array) -> Array:
     >>> round(float(ft.scipy.special.nbdtri(1, 2, 0.5)), 4)
     0.5
     """
-    return _nan_unless(k >= 0, betaincinv(n, jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
+    return _nan_unless(k >= 0, betaincinv(n, _after(k), y))
 
 
 # Poisson, gamma and chi-squared --------------------------------------------------------------
@@ -131,7 +131,7 @@ def pdtr(k: Array, m: Array) -> Array:
     >>> round(float(ft.scipy.special.pdtr(0, 1.0)), 4)
     0.3679
     """
-    return _nan_unless(k >= 0, gammaincc(jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
+    return _nan_unless(k >= 0, gammaincc(_after(k), m))
 
 
 @wide
@@ -142,7 +142,7 @@ def pdtrc(k: Array, m: Array) -> Array:
     >>> round(float(ft.scipy.special.pdtrc(0, 1.0)), 4)
     0.6321
     """
-    return _nan_unless(k >= 0, gammainc(jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), m))
+    return _nan_unless(k >= 0, gammainc(_after(k), m))
 
 
 @wide
@@ -153,7 +153,7 @@ def pdtri(k: Array, y: Array) -> Array:
     >>> round(float(ft.scipy.special.pdtri(0, 0.3679)), 3)
     1.0
     """
-    return _nan_unless(k >= 0, gammainccinv(jnp.where(k >= 0, lax.floor(k) + 1.0, 1.0), y))
+    return _nan_unless(k >= 0, gammainccinv(_after(k), y))
 
 
 @wide
@@ -225,11 +225,13 @@ def chdtri(v: Array, p: Array) -> Array:
 # F and Student's t ---------------------------------------------------------------------------
 
 
-def _share(dfn: Array, dfd: Array, x: Array) -> Array:
-    """dfn x / (dfd + dfn x), and 1 at infinity."""
+def _f_tail(dfn: Array, dfd: Array, x: Array) -> Array:
+    """The share of odds dfn x / dfd, of finite degrees of freedom above 0; x may be infinite."""
+    valid = (dfn > 0) & (dfd > 0) & (dfn < math.inf) & (dfd < math.inf) & (x >= 0)
+    m, n = jnp.where(valid, dfn, 1.0), jnp.where(valid, dfd, 1.0)
     infinite = x == math.inf
-    part = dfn * jnp.where(infinite, 1.0, x)
-    return jnp.where(infinite, 1.0, part / (dfd + part))
+    odds = jnp.where(infinite, math.inf, m / n * jnp.where(infinite, 1.0, x))
+    return _nan_unless(valid, beta_at_odds(0.5 * m, 0.5 * n, jnp.where(valid, odds, 1.0)))
 
 
 @wide
@@ -240,7 +242,7 @@ def fdtr(dfn: Array, dfd: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.fdtr(2.0, 2.0, 1.0)), 4)
     0.5
     """
-    return _nan_unless(x >= 0, betainc(0.5 * dfn, 0.5 * dfd, _share(dfn, dfd, x)))
+    return _f_tail(dfn, dfd, x)
 
 
 @wide
@@ -251,9 +253,8 @@ def fdtrc(dfn: Array, dfd: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.fdtrc(2.0, 2.0, 1.0)), 4)
     0.5
     """
-    # of the opposite share, which keeps its digits for large x
-    part = dfn * jnp.where(x >= 0, x, 1.0)
-    return _nan_unless(x >= 0, betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + part)))
+    # at -0.0 the reciprocal is that of 0
+    return _f_tail(dfd, dfn, lax.abs(1.0 / jnp.where(x >= 0, x, math.nan)))
 
 
 @wide

@@ -246,12 +246,37 @@ def binom(x: Array, y: Array) -> Array:
     10.0
     """
     pole = (x < 0) & (x == lax.floor(x))
-    none = ((y < 0) & (y == lax.floor(y))) | ((x - y < 0) & (x - y == lax.floor(x - y)))
-    n, k = jnp.where(pole | none, 1.0, x), jnp.where(pole | none, 1.0, y)
+    part = _fraction_between(x, y)
+    none = ((y < 0) & (y == lax.floor(y))) | ((y > x) & (part == lax.floor(part)))
+    # where x - y + 1 has not the digits of x
+    far = (y >= 1) & (y < math.inf) & (y - x > 0.5) & (lax.abs(x) < 1e6) & ~(pole | none)
+    n, k = jnp.where(pole | none | far, 1.0, x), jnp.where(pole | none | far, 1.0, y)
     sign = gammasgn(n + 1.0) * gammasgn(k + 1.0) * gammasgn(n - k + 1.0)
     log = densities.log_gamma_ratio(n - k + 1.0, k) - lax.lgamma(k + 1.0)
     value = lax.stop_gradient(sign) * lax.exp(log)
-    return jnp.where(pole, math.nan, jnp.where(none, 0.0, value))
+    value = jnp.where(far, _reflected(jnp.where(far, x, 0.5), jnp.where(far, y, 100.0)), value)
+    value = jnp.where(pole, math.nan, jnp.where(none, 0.0, value))
+    # of infinite x it is y + 0 factors of it, over the factorial of y
+    infinite = (x == math.inf) & (y > -math.inf) & (y < math.inf) & ~none
+    ends = jnp.where(y == 0, 1.0, jnp.where(y > 0, math.inf, 0.0))
+    value = jnp.where(infinite, ends, value)
+    return jnp.where(jnp.isnan(x) | jnp.isnan(y), math.nan, value)
+
+
+def _fraction_between(x: Array, y: Array) -> Array:
+    """y - x less a whole number, exact also where y - x is not."""
+    finite = (lax.abs(x) < math.inf) & (lax.abs(y) < math.inf)
+    a, b = jnp.where(finite, x, 0.0), jnp.where(finite, y, 0.5)
+    return (b - lax.stop_gradient(jnp.round(b))) - (a - lax.stop_gradient(jnp.round(a)))
+
+
+def _reflected(x: Array, y: Array) -> Array:
+    """The coefficient for x below y, by the reflection of Gamma(x - y + 1)."""
+    odd = [jnp.remainder(lax.stop_gradient(jnp.round(v)), 2.0) for v in (x, y)]
+    sine = lax.sin(math.pi * _fraction_between(x, y))
+    sine = jnp.where(odd[0] != odd[1], -sine, sine)
+    return lax.stop_gradient(gammasgn(x + 1.0)) * sine / math.pi * lax.exp(
+        lax.lgamma(x + 1.0) + densities.log_gamma_ratio(y + 1.0, -x - 1.0))
 
 
 def perm(N: ArrayLike, k: ArrayLike, exact: bool = False) -> Array:

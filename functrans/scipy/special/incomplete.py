@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.primitives import special
-from functrans.scipy.special.common import elementwise, loop, partials, pushed, wide
+from functrans.scipy.special.beta_integral import (
+    SMALL,
+    beta_pair,
+    betainc_,
+    betaincc_,
+    log_of_front,
+)
+from functrans.scipy.special.common import EULER, elementwise, partials, pushed, wide
 from functrans.scipy.special.densities import beta_log_density, betaln, gamma_log_density
 from functrans.scipy.special.error_functions import ndtri
 from functrans.scipy.special.roots import increasing_root
@@ -45,7 +51,9 @@ def _gamma_quantile(a: Array, p: Array, q: Array) -> Array:
     lower = p <= q
     goal = lax.log(jnp.where(lower, p, q))
     # P(a, x) <= x^a / Gamma(a + 1), and the tail is below exp(-L) from a + sqrt(2 a L) + L on
-    least = (lax.log(p) + lax.lgamma(a + 1.0)) / a
+    near_zero = a < 1e-6
+    log_gamma = jnp.where(near_zero, -a * EULER, lax.lgamma(jnp.where(near_zero, 0.0, a) + 1.0))
+    least = (jnp.where(lower, lax.log(p), lax.log1p(-q)) + log_gamma) / a
     rest = -lax.log(q)
     most = lax.log(a + lax.sqrt(2.0 * a * rest) + rest) + 1e-9
     ninth = 1.0 / (9.0 * a)
@@ -73,8 +81,10 @@ def _gamma_inverse(a: Array, p: Array, upper: bool) -> Array:
     x = _gamma_quantile(shape, 1.0 - given, given) if upper \
         else _gamma_quantile(shape, given, 1.0 - given)
     zero, one = (math.inf, 0.0) if upper else (0.0, math.inf)
-    ends = jnp.where(p == 0, zero, jnp.where(p == 1, one, math.nan))
-    return jnp.where(inside, x, jnp.where(a > 0, ends, math.nan))
+    # all of the mass is at 0 for a shape 0, and at infinity for an infinite one
+    mass = jnp.where((p > 0) & (p < 1), jnp.where(a == 0, 0.0, math.inf), math.nan)
+    ends = jnp.where(p == 0, zero, jnp.where(p == 1, one, mass))
+    return jnp.where(inside, x, jnp.where(a >= 0, ends, math.nan))
 
 
 def _by_density(out: Array, a: Array, p: Array) -> Array:
@@ -121,80 +131,12 @@ def gammainccinv(a: Array, y: Array) -> Array:
 
 # Beta ----------------------------------------------------------------------------------------
 
-_TINY: Final = 1e-300
-_CALM: Final = 8.0  # steps of the fraction after the last that changed it, for derivatives
-
-
-def _fraction(a: Array, b: Array, x: Array) -> Array:
-    """The continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method."""
-    def away(v: Array) -> Array:
-        return jnp.where(lax.abs(v) < _TINY, _TINY, v)
-
-    def step(m: Any, c: Array, d: Array, total: Array, calm: Array) -> tuple[Array, ...]:
-        even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
-        d = 1.0 / away(1.0 + even * d)
-        c = away(1.0 + even / c)
-        first = d * c
-        odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
-        d = 1.0 / away(1.0 + odd * d)
-        c = away(1.0 + odd / c)
-        factor = first * (d * c)
-        still = ~(lax.abs(factor - 1.0) >= 1e-15)
-        return c, d, total * factor, jnp.where(still, calm + 1.0, 0.0)
-
-    one = jnp.ones_like(x)
-    d = 1.0 / away(1.0 - (a + b) * x / (a + 1.0))
-    return loop(step, (one, d, d, jnp.zeros_like(x)),
-                lambda c, d, total, calm: calm < _CALM, 20_000)[2]
-
-
-def beta_pair(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """I_x(a, b) and 1 - I_x(a, b) for y = 1 - x, both accurate where they are small."""
-    inside = (x > 0) & (y > 0) & (a > 0) & (b > 0) & (a < math.inf) & (b < math.inf)
-    a_, b_ = jnp.where(inside, a, 1.0), jnp.where(inside, b, 1.0)
-    x_, y_ = jnp.where(inside, x, 0.5), jnp.where(inside, y, 0.5)
-    left = x_ * (a_ + b_ + 2.0) <= a_ + 1.0
-    p, q = jnp.where(left, a_, b_), jnp.where(left, b_, a_)
-    u = jnp.where(left, x_, y_)
-    part = lax.exp(beta_log_density(a_, b_, x_, y_)) / p * _fraction(p, q, u)
-    low, high = jnp.where(left, part, 1.0 - part), jnp.where(left, 1.0 - part, part)
-    # all of the mass is at an end where the parameter of that end is 0
-    valid = (a >= 0) & (b >= 0) & (x >= 0) & (y >= 0) & ~((a == 0) & (b == 0)) \
-        & ~((a == math.inf) & (b == math.inf))
-    at_left = (x > 0) & ((y <= 0) | (a == 0) | (b == math.inf))
-    end = jnp.where(valid, jnp.where(at_left, 1.0, 0.0), math.nan)
-    return jnp.where(inside, low, end), jnp.where(inside, high, 1.0 - end)
-
-
-def _lower(a: Array, b: Array, x: Array) -> Array:
-    return beta_pair(a, b, x, 1.0 - x)[0]
-
-
-def _upper(a: Array, b: Array, x: Array) -> Array:
-    return beta_pair(a, b, x, 1.0 - x)[1]
-
-
-def _beta_density(a: Array, b: Array, x: Array) -> Array:
-    """x^(a - 1) (1 - x)^(b - 1) / B(a, b), also at the ends."""
-    inside = (x > 0) & (x < 1)
-    safe = jnp.where(inside, x, 0.5)
-    value = lax.exp(beta_log_density(a, b, safe, 1.0 - safe)) / (safe * (1.0 - safe))
-    p = jnp.where(x == 0, a, b)
-    end = jnp.where(p > 1, 0.0, jnp.where(p == 1, a + b - 1.0, math.inf))
-    return jnp.where(inside, value, jnp.where((x == 0) | (x == 1), end, math.nan))
-
-
-betainc_: Callable[..., Array] = partials(pushed(_lower, 0), pushed(_lower, 1),
-                    lambda out, a, b, x: _beta_density(a, b, x))(_lower)
-betaincc_: Callable[..., Array] = partials(pushed(_upper, 0), pushed(_upper, 1),
-                     lambda out, a, b, x: -_beta_density(a, b, x))(_upper)
-
-
 @wide
 def betainc(a: Array, b: Array, x: Array) -> Array:
     """The regularized incomplete beta function I_x(a, b), for a, b > 0 and x in [0, 1].
 
-    The continued fraction of DLMF 8.17.22, which is differentiated for derivatives in a and b.
+    The continued fraction of DLMF 8.17.22, a series where a parameter is near 0, and a quadrature
+    where both are large; each is differentiated for derivatives in a and b.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.betainc(1.0, 1.0, 0.25)), 6)
@@ -214,14 +156,22 @@ def betaincc(a: Array, b: Array, x: Array) -> Array:
     return betaincc_(a, b, x)
 
 
+def _log_front(a: Array, b: Array, log_beta: Array) -> Array:
+    """log(1 / (a B(a, b)))."""
+    small = a < SMALL
+    return jnp.where(small, log_of_front(jnp.where(small, a, SMALL), b), -lax.log(a) - log_beta)
+
+
 def _logit_quantile(a: Array, b: Array, p: Array, q: Array) -> Array:
     """logit(x) with I_x(a, b) = p and 1 - I_x(a, b) = q, by the smaller of p and q."""
     lower = p <= q
     goal = lax.log(jnp.where(lower, p, q))
     # the leading terms at both ends: I_x ~ x^a / (a B(a, b))
     log_beta = betaln(a, b)
-    start_low = (lax.log(p) + lax.log(a) + log_beta) / a
-    start_high = -(lax.log(q) + lax.log(b) + log_beta) / b
+    log_p = jnp.where(lower, lax.log(p), lax.log1p(-q))
+    log_q = jnp.where(lower, lax.log1p(-p), lax.log(q))
+    start_low = (log_p - _log_front(a, b, log_beta)) / a
+    start_high = -(log_q - _log_front(b, a, log_beta)) / b
     near = ndtri(jnp.where(lower, p, q)) * jnp.where(lower, 1.0, -1.0)
     normal = lax.log(a) - lax.log(b) + near * lax.sqrt(1.0 / a + 1.0 / b)
     guess = jnp.where((a > 1) & (b > 1), normal, jnp.where(lower, start_low, start_high))
@@ -233,8 +183,13 @@ def _logit_quantile(a: Array, b: Array, p: Array, q: Array) -> Array:
         off = lax.log(value) - goal
         return jnp.where(lower, off, -off), lax.exp(beta_log_density(a, b, x, y)) / value
 
-    edge = jnp.full_like(a, 700.0)
-    return increasing_root(miss, -edge, edge, guess)
+    edge = jnp.full_like(a, 745.0)
+    found = increasing_root(miss, -edge, edge, guess)
+    # beyond the numbers, and where nothing but the leading term is left
+    found = jnp.where((start_low < -690.0) & (start_low + lax.log(b) < -40.0), start_low,
+                      found)
+    return jnp.where((start_high > 690.0) & (lax.log(a) - start_high < -40.0), start_high,
+                     found)
 
 
 def _over_density(part: int) -> Any:
@@ -254,11 +209,13 @@ def _per_logit(out: Array, a: Array, b: Array) -> Array:
 @partials(_over_density(0), _over_density(1), lambda out, a, b, p, q: _per_logit(out, a, b), None)
 def _beta_logit(a: Array, b: Array, p: Array, q: Array) -> Array:
     """logit of the quantile of p = 1 - q, also at the ends; of its derivatives p has all."""
-    valid = (a > 0) & (b > 0) & (a < math.inf) & (b < math.inf)
-    inside = (p > 0) & (q > 0) & valid
+    valid = (a > 0) & (b > 0) & (p >= 0) & (q >= 0) & ~((a == math.inf) & (b == math.inf))
+    inside = (p > 0) & (q > 0) & valid & (a < math.inf) & (b < math.inf)
     t = _logit_quantile(*(jnp.where(inside, v, w) for v, w in ((a, 1.0), (b, 1.0), (p, 0.5),
                                                                (q, 0.5))))
-    ends = jnp.where(p == 0, -math.inf, jnp.where(q == 0, math.inf, math.nan))
+    # all of the mass is at the end that an infinite parameter is away from
+    mass = jnp.where(a == math.inf, math.inf, -math.inf)
+    ends = jnp.where(p == 0, -math.inf, jnp.where(q == 0, math.inf, mass))
     return jnp.where(inside, t, jnp.where(valid, ends, math.nan))
 
 

@@ -148,10 +148,10 @@ def agm(a: Array, b: Array) -> Array:
     >>> round(float(ft.scipy.special.agm(1.0, 2.0)), 4)
     1.4568
     """
-    valid = a * b > 0
+    valid = ((a > 0) & (b > 0)) | ((a < 0) & (b < 0))
     x, y = jnp.where(valid, lax.abs(a), 1.0), jnp.where(valid, lax.abs(b), 1.0)
     for _ in range(14):  # 10 ** 600 times one another
-        x, y = 0.5 * (x + y), lax.sqrt(x) * lax.sqrt(y)
+        x, y = 0.5 * x + 0.5 * y, lax.sqrt(x) * lax.sqrt(y)
     value = jnp.where(a < 0, -x, x)
     zero = ((a == 0) | (b == 0)) & (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf)
     return jnp.where(valid, value, jnp.where(zero, 0.0, math.nan))

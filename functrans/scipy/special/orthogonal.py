@@ -102,26 +102,76 @@ def eval_legendre(n: Array, x: Array) -> Array:
     return _legendre(n, x)
 
 
-@partials(None, lambda out, n, x: n * _chebyu(n - 1.0, x))
+def _is_broken(n: Array) -> Array:
+    return (n != lax.floor(n)) & (lax.abs(n) < math.inf)
+
+
+def _circular(n: Array, x: Array, second: bool) -> Array:
+    """Chebyshev's functions of real degree n: of n times the angle whose cosine is x >= -1.
+
+    NaN for x < -1, where they are complex (infinite at -1 for the second kind).
+    """
+    inside = lax.abs(x) <= 1.0
+    # of the half angle, as acos has no digits near 1
+    near = jnp.where(inside, x, 0.0)
+    angle = 2.0 * lax.atan2(lax.sqrt(0.5 * (1.0 - near)), lax.sqrt(0.5 * (1.0 + near)))
+    out = jnp.where(x > 1.0, x, 2.0)
+    width = lax.log1p((out - 1.0) + lax.sqrt(out - 1.0) * lax.sqrt(out + 1.0))
+    if not second:
+        value, grown = lax.cos(n * angle), lax.cosh(n * width)
+    else:
+        flat = near == 1.0
+        safe = jnp.where(flat | (near == -1.0), 1.0, angle)
+        value = lax.sin((n + 1.0) * safe) / lax.sin(safe)
+        value = jnp.where(flat, n + 1.0, value)
+        end = jnp.where(jnp.remainder(lax.floor(n), 2.0) == 0, -math.inf, math.inf)
+        value = jnp.where(near == -1.0, -end, value)
+        # sinh((n + 1) w) / sinh(w), of which both overflow
+        size = lax.abs(n + 1.0)
+        grown = jnp.sign(n + 1.0) * lax.exp((size - 1.0) * width) * lax.expm1(
+            -2.0 * size * width) / lax.expm1(-2.0 * width)
+    return jnp.where(inside, value, jnp.where(x > 1.0, grown, math.nan))
+
+
+def _chebyt_slope(out: Array, n: Array, x: Array) -> Array:
+    return n * _chebyu(n - 1.0, x)
+
+
+@partials(None, _chebyt_slope)
 def _chebyt(n: Array, x: Array) -> Array:
-    return _recurrence(n, jnp.ones_like(x), x, lambda k, high, low: 2.0 * x * high - low)
+    whole = _recurrence(lax.abs(n), jnp.ones_like(x), x, lambda k, high, low: 2.0 * x * high - low)
+    broken = _is_broken(n)
+    return jnp.where(broken, _circular(jnp.where(broken, n, 0.5), x, False), whole)
 
 
 def _chebyu_slope(out: Array, n: Array, x: Array) -> Array:
+    """By Gegenbauer's polynomial; of a broken degree by ((n + 1) T_(n+1) - x U_n) / (x^2 - 1)."""
+    broken = _is_broken(n)
     two = jnp.full_like(x, 2.0)
-    return _of_zero(n, 2.0 * _gegenbauer(_below(n), two, x))
+    whole = _of_zero(n, 2.0 * _gegenbauer(jnp.where(broken, 0.0, _below(n)), two, x))
+    safe = jnp.where(broken & (lax.abs(x) != 1.0), x, 0.5)
+    degree = jnp.where(broken, n, 0.5)
+    other = ((degree + 1.0) * _chebyt(degree + 1.0, safe) - safe * out) / (
+        (safe - 1.0) * (safe + 1.0))
+    end = jnp.where(x == 1.0, n * (n + 1.0) * (n + 2.0) / 3.0, math.nan)
+    return jnp.where(broken, jnp.where(lax.abs(x) == 1.0, end, other), whole)
 
 
 @partials(None, _chebyu_slope)
 def _chebyu(n: Array, x: Array) -> Array:
-    value = _recurrence(jnp.maximum(n, 0.0), jnp.ones_like(x), 2.0 * x,
+    # U_(-n) = -U_(n-2)
+    degree = jnp.where(n < -1.0, -n - 2.0, n)
+    value = _recurrence(jnp.maximum(degree, 0.0), jnp.ones_like(x), 2.0 * x,
                         lambda k, high, low: 2.0 * x * high - low)
-    return jnp.where(n >= 0, value, jnp.where(n == -1, 0.0, math.nan))
+    value = jnp.where(n < -1.0, -value, value)
+    value = jnp.where(n == -1, 0.0 * x, value)
+    broken = _is_broken(n)
+    return jnp.where(broken, _circular(jnp.where(broken, n, 0.5), x, True), value)
 
 
 @wide
 def eval_chebyt(n: Array, x: Array) -> Array:
-    """Chebyshev's polynomial of the first kind of degree n.
+    """Chebyshev's polynomial of the first kind of degree n, which may be broken: cos(n acos x).
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_chebyt(2, 0.5))
@@ -132,7 +182,7 @@ def eval_chebyt(n: Array, x: Array) -> Array:
 
 @wide
 def eval_chebyu(n: Array, x: Array) -> Array:
-    """Chebyshev's polynomial of the second kind of degree n.
+    """Chebyshev's polynomial of the second kind of degree n, which may be broken.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_chebyu(2, 0.5))

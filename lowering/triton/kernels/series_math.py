@@ -88,7 +88,10 @@ def _prefactor(a, x):
     small = tl.minimum(tl.maximum(a, 0.0), 10.0)
     power = tl.where(x < 600, libdevice.pow(x, small) * libdevice.exp(-x),
                      libdevice.exp(small * libdevice.log(x) - x))
-    exponent = a * _log1p_minus((x - a) / a) - _stirling_error(a)
+    m = (x - a) / a
+    # of an x far below a, 1 + m has not the digits of x
+    away = tl.where(m < -0.6, libdevice.log(x / a) - m, _log1p_minus(m))
+    exponent = a * away - _stirling_error(a)
     return tl.where(a < 10, power / libdevice.tgamma(small + 1),
                     libdevice.exp(exponent) / libdevice.sqrt(6.283185307179586 * a))
 
@@ -171,7 +174,10 @@ def _uniform(a, x, lower: tl.constexpr):
 @triton.jit
 def _near_one(a, x):
     """Q for a, x < 1: 1 - P loses digits where P is near one."""
-    log_power = a * libdevice.log(x) - libdevice.lgamma(a + 1)
+    # log Gamma(1 + a), for a near 0 by its series, as 1 + a has not the digits of a
+    series = a * (-0.57721566490153286061 + a * (0.82246703342411321824 + a * (
+        -0.40068563438653142847 + a * (0.27058080842778454788 - a * 0.20738555102867398527))))
+    log_power = a * libdevice.log(x) - tl.where(a > 1e-3, libdevice.lgamma(a + 1), series)
     term = a * 0 + 1
     total = term - 1
     for n in tl.static_range(1, 20):
@@ -198,7 +204,7 @@ def _regularized(a, x, lower: tl.constexpr, precision: tl.constexpr):
     if lower:
         found = tl.where(left, below, 1 - above)
     else:
-        one_sided = tl.where((a < 1) & (x < 1), _near_one(a, x), 1 - below)
+        one_sided = tl.where((a < 1) & (x <= 1), _near_one(a, x), 1 - below)
         found = tl.where(left, one_sided, above)
     found = tl.where(huge, _uniform(a, x, lower), found)
     edge = 1.0 if lower else 0.0
