@@ -230,7 +230,8 @@ def _f_tail(dfn: Array, dfd: Array, x: Array) -> Array:
     valid = (dfn > 0) & (dfd > 0) & (dfn < math.inf) & (dfd < math.inf) & (x >= 0)
     m, n = jnp.where(valid, dfn, 1.0), jnp.where(valid, dfd, 1.0)
     infinite = x == math.inf
-    odds = jnp.where(infinite, math.inf, m / n * jnp.where(infinite, 1.0, x))
+    odds = jnp.minimum(m / n * jnp.where(infinite, 1.0, x), 1e308)
+    odds = jnp.where(infinite, math.inf, odds)
     return _nan_unless(valid, beta_at_odds(0.5 * m, 0.5 * n, jnp.where(valid, odds, 1.0)))
 
 

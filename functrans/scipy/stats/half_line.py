@@ -271,7 +271,10 @@ class HalfNorm(HalfLine):
         return lax.erfc(z * math.sqrt(0.5))
 
     def log_above(self, z: Array) -> Array:
-        return _LOG_2 + special.log_ndtr(-z)
+        near = z < 0.5
+        small, large = jnp.where(near, z, 0.25), jnp.where(near, 1.0, z)
+        return jnp.where(near, lax.log1p(-lax.erf(small * math.sqrt(0.5))),
+                         _LOG_2 + special.log_ndtr(-large))
 
     def quantile(self, q: Array) -> Array:
         return math.sqrt(2.0) * lax.erf_inv(q)
@@ -543,10 +546,24 @@ class InvGauss(HalfLine):
     def above(self, z: Array, mu: Array) -> Array:
         return lax.exp(self.log_above(z, mu))
 
+    def log_below(self, z: Array, mu: Array) -> Array:
+        score, rest = self._parts(z, mu)
+        return jnp.logaddexp(special.log_ndtr(score), rest)
+
     def log_above(self, z: Array, mu: Array) -> Array:
         score, rest = self._parts(z, mu)
-        normal = special.log_ndtr(-score)
-        return normal + lax.log1p(-lax.exp(rest - normal))
+        # of both terms, exp(-score^2 / 2) times scaled error functions, of two near arguments
+        right = score > 1.0
+        near = jnp.where(right, score, 1.0)
+        apart = 2.0 * lax.rsqrt(z)
+        other = near + apart
+        far = near > 1e4
+        one, two = (special.erfcx(math.sqrt(0.5) * v) for v in (near, other))
+        share = jnp.where(far, apart / other, 1.0 - jnp.where(far, 0.5, two / one))
+        tail = lax.log(one) + lax.log(share) - 0.5 * near * near - _LOG_2
+        normal = special.log_ndtr(-jnp.where(right, 0.0, score))
+        less = jnp.where(right, -1.0, rest) - normal
+        return jnp.where(right, tail, normal + lax.log1p(-lax.exp(less)))
 
     def expected(self, mu: Array) -> Array:
         return mu

@@ -314,9 +314,11 @@ class T(Continuous):
     shapes = positive = ("df",)
 
     def log_density(self, z: Array, df: Array) -> Array:
-        half = jnp.full_like(df, 0.5)
-        return -special.betaln(0.5 * df, half) - 0.5 * lax.log(df) \
-            - 0.5 * (df + 1.0) * lax.log1p(z * z / df)
+        normal = df == math.inf
+        v = jnp.where(normal, 1.0, df)
+        value = -special.betaln(0.5 * v, jnp.full_like(v, 0.5)) - 0.5 * lax.log(v) \
+            - 0.5 * (v + 1.0) * lax.log1p(z * z / v)
+        return jnp.where(normal, -0.5 * z * z - HALF_LOG_2PI, value)
 
     def below(self, z: Array, df: Array) -> Array:
         return special.stdtr(df, z)
