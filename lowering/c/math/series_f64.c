@@ -23,7 +23,10 @@ INL F gamma_power_V(F a, F x) {
   F small = min_V(max_V(a, splat_V(0.0)), splat_V(10.0));
   F near = select_V(lt_V(x, splat_V(600.0)), pow_V(x, small) * exp_V(-x),
                     exp_V(small * log_V(x) - x)) * exp_V(-lgamma_V(small + 1.0));
-  F far = exp_V(a * log1p_minus_V((x - a) / a) - stirling_error_V(a));
+  F m = (x - a) / a;
+  /* of an x far below a, 1 + m has not the digits of x */
+  F away = select_V(lt_V(m, splat_V(-0.6)), log_V(x / a) - m, log1p_minus_V(m));
+  F far = exp_V(a * away - stirling_error_V(a));
   return select_V(lt_V(a, splat_V(10.0)), near, far / sqrt_V(a * 6.283185307179586));
 }
 //: lower_series_V needs splat_V ge_V le_V mand_V mor_V any_V
@@ -80,10 +83,14 @@ INL F uniform_V(F a, F x, S sign) {
   F rest = exp_V(-a * half) / sqrt_V(a * 6.283185307179586) * front;
   return erfc_V(eta * sqrt_V(a * 0.5) * sign) * 0.5 + rest * sign;
 }
-//: near_one_V needs splat_V log_V lgamma_V expm1_V exp_V
-/* Q for a, x < 1: 1 - P loses digits where P is near one */
+//: near_one_V needs select_V gt_V splat_V log_V lgamma_V expm1_V exp_V
+/* Q for a < 1 and x <= 1: 1 - P loses digits where P is near one */
 INL F near_one_V(F a, F x) {
-  F power = a * log_V(x) - lgamma_V(a + 1.0), term = splat_V(1.0), total = splat_V(0.0);
+  /* log Gamma(1 + a), for a near 0 by its series, as 1 + a has not the digits of a */
+  F series = a * (a * (a * (a * (0.27058080842778454788 - a * 0.20738555102867398527)
+      - 0.40068563438653142847) + 0.82246703342411321824) - 0.57721566490153286061);
+  F gamma = select_V(gt_V(a, splat_V(1e-3)), lgamma_V(a + 1.0), series);
+  F power = a * log_V(x) - gamma, term = splat_V(1.0), total = splat_V(0.0);
   for (int n = 1; n < 20; n++) {
     term *= x * (-1.0 / n);
     total += term / (a + n);
@@ -112,7 +119,7 @@ INL F regularized_V(F a, F x, S sign, S precision) {
   if (sign < 0) {
     found = select_V(left, below, 1.0 - above);
   } else {
-    M corner = mand_V(lt_V(a, one), lt_V(x, one));
+    M corner = mand_V(lt_V(a, one), le_V(x, one));
     below = 1.0 - below;
     if (any_V(corner)) below = select_V(corner, near_one_V(a, x), below);
     found = select_V(left, below, above);
