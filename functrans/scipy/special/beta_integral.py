@@ -135,8 +135,9 @@ def beta_pair(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
 
     plain = inside & ~narrow & ~small
     one = jnp.ones_like(p)
-    bulk = [jnp.where(plain, z, w) for z, w in ((p, one), (q, one), (u, 0.5), (v, 0.5))]
-    part = lax.exp(beta_log_density(*bulk)) * _fraction(*bulk, plain)
+    p_, q_, u_, v_ = (jnp.where(plain, z, w) for z, w in (
+        (p, one), (q, one), (u, 0.5), (v, 0.5)))
+    part = lax.exp(beta_log_density(p_, q_, u_, v_)) * _fraction(p_, q_, u_, v_, plain)
     other = 1.0 - part
 
     log_x, log_y = logs_of_shares(x_, y_)
@@ -148,7 +149,7 @@ def beta_pair(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
 
     large = tuple(jnp.where(narrow, v, w) for v, w in (
         (a_, _NARROW), (b_, _NARROW), (x_, 0.5), (y_, 0.5)))
-    tail = _narrow_tail(*large, narrow)
+    tail = _narrow_tail(large[0], large[1], large[2], large[3], narrow)
     under = jnp.where(large[2] <= large[3], large[2] * (large[0] + large[1]) <= large[0],
                       large[1] <= large[3] * (large[0] + large[1]))
     first = jnp.where(narrow, under, left)
