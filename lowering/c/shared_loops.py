@@ -36,7 +36,7 @@ class _Loop(Record):
     parameters: tuple[str, ...]
 
 
-class _Place(Record):
+class _LoopSpan(Record):
     """Where a loop is in a text, and how far it is indented."""
 
     start: int
@@ -74,7 +74,7 @@ def share_loops(kernels: Mapping[str, str], apart: Iterable[str] = ()) -> tuple[
         for text, name in functions.items())
 
 
-def _loops(kernel: str) -> Iterator[tuple[_Place, _Loop]]:
+def _loops(kernel: str) -> Iterator[tuple[_LoopSpan, _Loop]]:
     """The loops over a long row that assign no variable from outside."""
     types = {name: kind or pointer for kind, pointer, name in _TYPED.findall(kernel)}
     for match in _LOOP.finditer(kernel):
@@ -83,7 +83,7 @@ def _loops(kernel: str) -> Iterator[tuple[_Place, _Loop]]:
             end = kernel.find(last, match.end() - 1)
             loop = _renamed(kernel[match.start():end + len(last)], types) if end >= 0 else None
             if loop is not None:
-                yield _Place(match.start(), end + len(last), match[1]), loop
+                yield _LoopSpan(match.start(), end + len(last), match[1]), loop
 
 
 def _renamed(text: str, types: Mapping[str, str]) -> _Loop | None:

@@ -245,9 +245,39 @@ class ExprBuilder:
         found = known.get(tensor)
         if found is None:
             # defined from here: with two calls more for each operand long chains nest too deep
-            found = self._element(tensor, index) or tensor.define(self, index)
+            found = self._element(tensor, index) or (
+                tensor.define(self, index) if tensor.depth < DEEP else self._deep(tensor, index))
             known[tensor] = self._reads[tensor, index] = found
         return found
+
+    def _deep(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
+        """The definition at the end of a chain: operands of pointwise operations are read first.
+
+        Definitions read them by calls, of which Python nests 1,000.
+        """
+        waiting = [tensor]
+        while waiting:
+            t = waiting[-1]
+            inside: list[Tensor] = []
+            if t is tensor or (t not in self._known_at(t, index) and self._is_inlined(t, index)):
+                operands = t.operands if t.pointwise else ()
+                inside = [x for x in operands if x not in self._known_at(x, index)]
+            if inside:
+                waiting += reversed(inside)
+                continue
+            waiting.pop()
+            if t is not tensor:
+                self.read(t, index if t.shape else ())
+        return tensor.define(self, index)
+
+    def _is_inlined(self, tensor: Tensor, index: tuple[Index, ...]) -> bool:
+        """Whether an element of a tensor is computed where it is read."""
+        return tensor not in self._local and not self._is_stored(tensor)
+
+    def _known_at(self, tensor: Tensor, index: tuple[Index, ...]) -> Mapping[Tensor, Expr]:
+        """The elements that were read where a pointwise operation reads a tensor."""
+        at = index if tensor.shape else ()
+        return (self._by_id.get(id(at)) or self._noted(at))[1]
 
     def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr | None:
         """An element that is read for the first time; None where its definition tells."""
@@ -352,6 +382,8 @@ class ExprBuilder:
 
 
 NEVER: Final = (None, 0)
+DEEP: Final = 64
+"""Values that follow from one another, from which on they are read one by one."""
 
 
 def _intervals(facts: Mapping[Range, bool]) -> dict[Any, tuple[Any, int]]:

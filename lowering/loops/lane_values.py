@@ -225,6 +225,10 @@ class LaneBuilder(FlatNumbers, KnownRanges):
                 return super().op("convert", small, dtype="i64")
         return super().op(name, *args, dtype=dtype, aux=aux)
 
+    def _is_inlined(self, tensor: Tensor, index: tuple[Index, ...]) -> bool:
+        return tensor not in self.values and isinstance(tensor, Map) \
+            and all(i.is_const for i in index)
+
     def _element(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr | None:
         value = self.values.get(tensor)
         if value is not None:

@@ -72,10 +72,13 @@ class Tensor:
 
     `define(builder, index)` is an element of a value that is computed where it is read.
     `copies`: its elements in other orders, which calls want, by what defines the order.
-    `known`: the elements of a small constant.
+    `known`: the elements of a small constant. `depth`: how many values follow from one another up
+    to it. `pointwise`: an element is of those of the operands at the same index; they have its
+    shape, or are scalars.
     """
 
-    __slots__ = ("compute", "copies", "define", "dtype", "known", "operands", "shape", "source")
+    __slots__ = ("compute", "copies", "define", "depth", "dtype", "known", "operands", "pointwise",
+                 "shape", "source")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor],
                  source: Source | None = None, define: Define | None = None) -> None:
@@ -83,8 +86,10 @@ class Tensor:
         self.dtype = dtype
         self.compute = compute_dtype(dtype)
         self.operands = tuple(operands)
+        self.depth = 1 + max([x.depth for x in self.operands], default=0)
         self.source = source
         self.define = define or _not_defined
+        self.pointwise = False
         self.copies: dict[object, Tensor] = {}
         self.known: np.ndarray[Any, Any] | None = None
 
@@ -111,11 +116,10 @@ class Map(Tensor):
 
     `weight`: what one element costs, in additions; movement is free. `repeats`: one element of an
     operand is read for several elements. `terms`: an element reads so many of each operand.
-    `converts`: it is its operand in another dtype, and nothing else. `pointwise`: an element is of
-    those of the operands at the same index; they have its shape, or are scalars.
+    `converts`: it is its operand in another dtype, and nothing else.
     """
 
-    __slots__ = ("converts", "pointwise", "repeats", "terms", "weight")
+    __slots__ = ("converts", "repeats", "terms", "weight")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor], define: Define, *,
                  weight: int = 1, repeats: bool = False, terms: int = 1,
@@ -125,7 +129,6 @@ class Map(Tensor):
         self.repeats = repeats
         self.terms = terms
         self.converts = False
-        self.pointwise = False
 
 
 class Later(Map):

@@ -66,18 +66,34 @@ class Cuts:
         """v itself, or what makes it where that is less."""
         if isinstance(v, Literal):
             return Cut({}, False, False)
-        found = self._known.get(v)
-        if found is None:
-            found = self._known[v] = self.within(v) or Cut({v: nbytes(v)}, True, False)
-        return found
+        waiting = [v]
+        while waiting:  # operands first: bodies may be chains of thousands
+            x = waiting[-1]
+            inside = [] if x in self._known else [
+                a for a in self._lifted(x) if not isinstance(a, Literal) and a not in self._known]
+            if inside:
+                waiting += inside
+                continue
+            waiting.pop()
+            if x not in self._known:
+                self._known[x] = self.within(x) or Cut({x: nbytes(x)}, True, False)
+        return self._known[v]
 
-    def within(self, v: Atom) -> Cut | None:
-        """What makes v, where that is less to stack and nothing else needs v to be computed."""
+    def _lifted(self, v: Atom) -> Sequence[Atom]:
+        """The operands of what makes v, where it can be computed behind the loop."""
         e = self.loop.makers.get(v)
         if e is None or e.primitive not in LIFTED \
                 or (self.loop.uses[v] != 1 and e.primitive not in MOVES):
+            return ()
+        return e.invars
+
+    def within(self, v: Atom) -> Cut | None:
+        """What makes v, where that is less to stack and nothing else needs v to be computed."""
+        operands = self._lifted(v)
+        if not operands:
             return None
-        cuts = [self.of(a) for a in e.invars]
+        e = self.loop.makers[v]
+        cuts = [self.of(a) for a in operands]
         leaves = {v: n for cut in cuts for v, n in cut.leaves.items()}
         found = Cut(leaves, any(cut.varies for cut in cuts),
                     any(cut.product for cut in cuts) or self._is_product(e))

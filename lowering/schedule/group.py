@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -33,8 +33,8 @@ from functrans.lowering.schedule.kernel import (
     roles_in,
 )
 
-__all__ = ["FusionLog", "FusionNote", "Schedule", "Step", "choose_roots", "reasons_of_roots",
-           "schedule_of"]
+__all__ = ["MOST_NESTED", "FusionLog", "FusionNote", "Schedule", "Step", "choose_roots",
+           "nested_reads", "reasons_of_roots", "schedule_of"]
 
 
 # --- Roots: the values that are computed once, for all who read them. All others are inlined
@@ -48,6 +48,12 @@ REPEATED_WEIGHT = 4
 SHARED_LOADS = 3
 # Larger expressions run out of registers, and take long to compile.
 MOST_WEIGHT, MOST_LOADS = 480, 24
+MOST_NESTED = 160
+"""Operations that are read within one another, of which each takes three calls of Python: there are
+1,000, and callers have theirs."""
+MOVE_NESTS = 8
+"""As how many of these one counts that moves elements: indices of a chain of transposes and
+reshapes double, 20 of them took gcc two minutes."""
 SHARED = "it is read several times, and computing it again costs more than memory"
 REPEATED = "its elements are read again and again, and computing them again costs more than memory"
 
@@ -82,6 +88,7 @@ def reasons_of_roots(items: Sequence[Tensor | Call],
     weight: dict[Tensor, int] = {}
     loads: dict[Tensor, int] = {}
     chain: dict[Tensor, int] = {}
+    nested: dict[Tensor, int] = {}
     for t in items:
         if isinstance(t, Call):
             continue
@@ -91,14 +98,16 @@ def reasons_of_roots(items: Sequence[Tensor | Call],
             continue
         assert isinstance(t, Map)
         inlined = [x for x in t.operands if x not in roots and not isinstance(x, Stored)]
-        inside, loaded, longest = 0, len(t.operands) - len(inlined), 0
+        inside, loaded, longest, deepest = 0, len(t.operands) - len(inlined), 0, 0
         for x in inlined:  # what is not known is a literal, say
             inside += weight.get(x, 0)
             loaded += loads.get(x, 0)
             longest = max(longest, chain.get(x, 0))
+            deepest = max(deepest, nested.get(x, 0))
         weight[t] = t.weight + t.terms * inside
         loads[t] = t.terms * loaded
         chain[t] = t.weight + t.terms * longest
+        nested[t] = deepest + (MOVE_NESTS if _moves(t) else 1)
         if t.weight >= HEAVY:  # where a loop over a row may be split
             heavy = [x for x in inlined if x.shape == t.shape and chain.get(x, 0) >= HEAVY
                      and not _moves(x)]
@@ -114,9 +123,25 @@ def reasons_of_roots(items: Sequence[Tensor | Call],
             or (_moves(t) and len(t.operands) > 1 and _is_in_products(t, readers)))
         if shared or repeated:
             roots.setdefault(t, SHARED if shared else REPEATED)
-        elif weight[t] > MOST_WEIGHT or loads[t] > MOST_LOADS:
+        elif weight[t] > MOST_WEIGHT or loads[t] > MOST_LOADS or nested[t] > MOST_NESTED:
             roots.setdefault(t, "it is a long expression")
     return roots
+
+
+def nested_reads(roots: Iterable[Tensor], stops: Callable[[Tensor], bool]) -> int:
+    """How many operations are read within one another, from some roots to what `stops` there."""
+    depths: dict[Tensor, int] = {}
+    waiting = list(roots)
+    while waiting:
+        t = waiting[-1]
+        inside = [x for x in t.operands if not stops(x)]
+        unknown = [x for x in inside if x not in depths]
+        if unknown:
+            waiting += unknown
+            continue
+        waiting.pop()
+        depths[t] = max([depths[x] for x in inside], default=0) + (MOVE_NESTS if _moves(t) else 1)
+    return max(depths.values(), default=0)
 
 
 def _moves(t: Tensor) -> bool:

@@ -18,7 +18,14 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
 )
 from functrans.lowering.loops.tensor import Gemm, Map, ScatterTensor, Stored, Tensor, item_size
-from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, has_constant_stride
+from functrans.lowering.schedule.group import (
+    MOST_EXPRESSIONS,
+    MOST_NESTED,
+    Schedule,
+    Step,
+    has_constant_stride,
+    nested_reads,
+)
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
 from functrans.lowering.schedule.target import HOPPER, Target
 
@@ -117,6 +124,8 @@ class _Recomputing:
         return total
 
     def _needs(self, t: Map) -> Collection[Tensor] | None:
+        if nested_reads([t], self.is_stored) > MOST_NESTED:
+            return None
         row: Size = t.shape[-1] if t.shape else 1
         alone = Kernel(Domain(t.size // row if row else 0, row), [Member(t, "full")])
         try:
@@ -155,6 +164,8 @@ class _Recomputing:
             assert isinstance(step, Kernel)
             kernel = step.anew()
             s = kernel.shared(self.is_stored)
+            if self._nested_reads(step) > MOST_NESTED:
+                return None
             try:
                 with s.at_most(MOST_EXPRESSIONS):
                     exprs = kernel.all_expressions(s)
@@ -166,6 +177,11 @@ class _Recomputing:
                 return None
             found[j] = kernel
         return [found[j] for j in readers]
+
+    def _nested_reads(self, kernel: Kernel) -> int:
+        """How many operations the members of a kernel read within one another."""
+        own = {m.tensor for m in kernel.members}
+        return nested_reads(own, lambda x: x in own or self.is_stored(x))
 
     def _size(self, j: int) -> int:
         """How many expressions a reader has."""

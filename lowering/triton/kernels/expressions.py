@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from functrans.core.dims import Size
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr, unclamped
+from functrans.lowering.loops.expr import DEEP, Expr, unclamped
 from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -71,6 +71,7 @@ class TileWriter:
         self._seen: set[Any] = set()  # what was written once, without a name
         self.named: dict[str, Expr] = {}  # for who looks at the kernel
         self._rows = 0
+        self._nested = 0  # expressions that wait for an operand
         self._linear: Size | None = None  # elements of a row, of lines in pieces
         self._o: LoopVar | None = None
         self._i: LoopVar | None = None
@@ -167,9 +168,26 @@ class TileWriter:
             return self.locals[e.aux]
         found = self._known.get(e)
         if found is None:
+            self._nested += 1
+            if self._nested % DEEP == 0:
+                self._write_operands(e)
             found = self._known[e] = self._written(e)
+            self._nested -= 1
             self.named[found] = e
         return found
+
+    def _write_operands(self, e: Expr) -> None:
+        """Write what an expression is made of, operands first: Python nests 1,000 calls."""
+        waiting = list(e.args)
+        while waiting:
+            x = waiting[-1]
+            inside = [a for a in x.args if a.args and a not in self._known]
+            if x.args and x not in self._known and inside:
+                waiting += reversed(inside)
+                continue
+            waiting.pop()
+            if x.args:
+                self.expression(x)
 
     def _written(self, e: Expr) -> str:
         if e.op == "const":
