@@ -8,10 +8,10 @@ SIZES = {
     "small": dict(molecules=8, atoms=9, kinds=5, width=16, layers=2),
     "large": dict(molecules=96, atoms=29, kinds=10, width=128, layers=4),
 }
-# Adam's first step of a bias that was 0 is nearly the sign of its slope, and some slopes are as
-# small as TensorFloat-32 rounds: rounding in NumPy moves one result by 0.02 as written and by 0.07
-# as simplified, with slopes that are off by 0.01 in both
-TOLERANCE = {"cpu": 2e-3, "gpu": 0.15}
+# TensorFloat-32 moves slopes by 0.01
+TOLERANCE = {"cpu": 2e-3, "gpu": 2e-2}
+# of Adam: with less the first step of a bias that was 0 is nearly the sign of its slope
+SLACK = 0.1
 
 
 def make(lib, molecules, atoms, kinds, width, layers):
@@ -45,7 +45,7 @@ def make(lib, molecules, atoms, kinds, width, layers):
         value, slope = lib.value_and_grad(loss)(params, *batch)
         first = lib.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, slope)
         second = lib.tree.map(lambda s, g: 0.999 * s + 0.001 * g * g, second, slope)
-        params = lib.tree.map(lambda p, m, s: p - 1e-3 * m / (jnp.sqrt(s) + 1e-3), params, first,
+        params = lib.tree.map(lambda p, m, s: p - 1e-3 * m / (jnp.sqrt(s) + SLACK), params, first,
                               second)
         return params, first, value
 
