@@ -113,7 +113,12 @@ std::size_t available_bytes() {
   return available;
 }
 
-Block* system_allocate(std::size_t bytes) {
+// A part of a vector is stored by instructions that may fault on all of its lanes (VEXTRACTI32X4
+// with a mask): the largest vector is mapped behind the last element, too.
+constexpr std::size_t kTail = 64;
+
+Block* system_allocate(std::size_t block_bytes) {
+  const std::size_t bytes = block_bytes + kTail;
   if (bytes >= kCheckThreshold && bytes > available_bytes()) return nullptr;
   const bool huge = bytes >= kHugeThreshold;
   const std::size_t alignment = huge ? kHugePage : kAlignment;
