@@ -86,7 +86,7 @@ class Tensor:
         self.dtype = dtype
         self.compute = compute_dtype(dtype)
         self.operands = tuple(operands)
-        self.depth = 1 + max([x.depth for x in self.operands], default=0)
+        self.depth: int = 1 + max([x.depth for x in self.operands], default=0)
         self.source = source
         self.define = define or _not_defined
         self.pointwise = False
