@@ -55,8 +55,7 @@ def _by_bits(x: Array, y: Array) -> Array:
     moved = sub(add(whole, np.int32(1)), mul(convert_element_type(smaller, _INT), np.int32(2)))
     first = bitwise_or(bitwise_and(towards, _SIGN), np.uint16(1))
     found = select_n(eq(x, zero), convert_element_type(moved, bits.dtype), first)
-    same = bits if x.dtype == dtypes.float16 else towards  # of zeros, as in NumPy
-    return bitcast_convert_type(select_n(eq(x, y), found, same), x.dtype)
+    return bitcast_convert_type(select_n(eq(x, y), found, towards), x.dtype)
 
 
 def _by_table(x: Array, y: Array) -> Array:

@@ -48,10 +48,10 @@ REPEATED_WEIGHT = 4
 SHARED_LOADS = 3
 # Larger expressions run out of registers, and take long to compile.
 MOST_WEIGHT, MOST_LOADS = 480, 24
-MOST_NESTED = 160
+MOST_NESTED = 200
 """Operations that are read within one another, of which each takes three calls of Python: there are
 1,000, and callers have theirs."""
-MOVE_NESTS = 8
+MOVE_NESTS = 10
 """As how many of these one counts that moves elements: indices of a chain of transposes and
 reshapes double, 20 of them took gcc two minutes."""
 SHARED = "it is read several times, and computing it again costs more than memory"
@@ -107,7 +107,7 @@ def reasons_of_roots(items: Sequence[Tensor | Call],
         weight[t] = t.weight + t.terms * inside
         loads[t] = t.terms * loaded
         chain[t] = t.weight + t.terms * longest
-        nested[t] = deepest + (MOVE_NESTS if _moves(t) else 1)
+        nested[t] = deepest + _nests(t)
         if t.weight >= HEAVY:  # where a loop over a row may be split
             heavy = [x for x in inlined if x.shape == t.shape and chain.get(x, 0) >= HEAVY
                      and not _moves(x)]
@@ -140,8 +140,12 @@ def nested_reads(roots: Iterable[Tensor], stops: Callable[[Tensor], bool]) -> in
             waiting += unknown
             continue
         waiting.pop()
-        depths[t] = max([depths[x] for x in inside], default=0) + (MOVE_NESTS if _moves(t) else 1)
+        depths[t] = max([depths[x] for x in inside], default=0) + _nests(t)
     return max(depths.values(), default=0)
+
+
+def _nests(t: Tensor) -> int:
+    return MOVE_NESTS if _moves(t) and not t.pointwise else 1
 
 
 def _moves(t: Tensor) -> bool:

@@ -21,7 +21,6 @@ INDEX = jnp.array([3, 0, -1, 40], "int32")
 HALF = X.astype("bfloat16")
 
 CALLS = {
-    "searchsorted": lambda: jnp.searchsorted(jnp.sort(X), X, side="right"),
     "take": lambda: jnp.take(X, INDEX),
     "take_clipped": lambda: jnp.take(M, INDEX, axis=0, mode="clip"),
     "median": lambda: jnp.median(M, axis=1, keepdims=True),

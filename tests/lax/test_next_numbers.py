@@ -27,7 +27,8 @@ def test_programs_step_as_numpy_does(dtype):
     few = x if len(x) < 20 else x[:: max(len(x) // 16, 1)]
     a, b = (np.ascontiguousarray(v.ravel()) for v in np.broadcast_arrays(x[:, None], few[None]))
     with np.errstate(all="ignore"):
-        expected = np.nextafter(a, b)
+        # before 2.5 NumPy's float16 gave the first of two zeros
+        expected = np.where(a == b, b, np.nextafter(a, b))
     for found in (lax.nextafter(a, b), ft.jit(lax.nextafter)(a, b), ft.vmap(jnp.nextafter)(a, b)):
         found = np.asarray(found)
         assert found.dtype == expected.dtype

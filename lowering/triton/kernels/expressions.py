@@ -406,12 +406,24 @@ def is_root_like_power(e: Expr) -> bool:
 
 
 def tested_range(e: Expr) -> tuple[Index, int] | None:
-    """The index i and the n of a test 0 <= i < n, as `ExprBuilder.when` writes it."""
-    if e.op != "and" or [a.op for a in e.args] != ["ge", "lt"] \
-            or any([x.op for x in a.args] != ["index", "const"] for a in e.args):
-        return None
-    (least, zero), (most, count) = ([x.aux for x in a.args] for a in e.args)
-    return (least, int(count)) if least == most and zero == 0 else None
+    """The index i and the n of a test 0 <= i < n, as `ExprBuilder.when` writes it.
+
+    It leaves out the comparisons that the bounds of the index decide.
+    """
+    index: Index | None = None
+    low: Any = None
+    high: Any = None
+    for test in e.args if e.op == "and" else (e,):
+        if test.op not in ("ge", "lt", "eq") or [x.op for x in test.args] != ["index", "const"] \
+                or index not in (None, test.args[0].aux):
+            return None
+        index, bound = test.args[0].aux, int(test.args[1].aux)
+        low = low if test.op == "lt" else bound
+        high = high if test.op == "ge" else bound + (test.op == "eq")
+    assert index is not None
+    least, most = index.bounds()
+    low, high = least if low is None else low, most + 1 if high is None else high
+    return (index - low, high - low) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def is_small(index: Index) -> bool:
