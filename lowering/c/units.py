@@ -96,33 +96,30 @@ def in_small_units(parts: Parts, work: Callable[[str], float], least: float,
 
 
 def called_names(text: str) -> list[str]:
-    """The names before parentheses in a text of C, most of which follow a space: a fiftieth of the
-    time of a regular expression."""
-    names = []
-    for part in text.split("(")[:-1]:
-        name = part.rpartition(" ")[2]
-        if not name.isidentifier():
-            found = _LAST.search(name)
-            if found is None:
-                continue
-            name = found[0]
-        names.append(name)
-    return names
+    """The names before parentheses in a text of C."""
+    return [name for name in map(_last_name, text.split("(")[:-1]) if name]
 
 
 def with_prefix(text: str, names: Collection[str], prefix: str) -> str:
     """A text of C with a prefix to some of the names before parentheses."""
     parts = text.split("(")
     for k, part in enumerate(parts[:-1]):
-        name = part.rpartition(" ")[2]
-        if not name.isidentifier():
-            found = _LAST.search(name)
-            if found is None:
-                continue
-            name = found[0]
+        name = _last_name(part)
         if name in names:
             parts[k] = f"{part[:len(part) - len(name)]}{prefix}{name}"
     return "(".join(parts)
+
+
+def _last_name(text: str) -> str:
+    """The name at the end of a text; empty without one.
+
+    Most names follow a space: a fiftieth of the time of a regular expression.
+    """
+    name = text.rpartition(" ")[2]
+    if name.isidentifier():
+        return name
+    found = _LAST.search(name)
+    return found[0] if found else ""
 
 
 def _grouped(texts: Sequence[str], work: Callable[[str], float], count: int,

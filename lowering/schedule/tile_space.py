@@ -397,6 +397,9 @@ class _TileBuilder(ExprBuilder):
             raise IterationSpaceMismatch(tensor)
         return super().read(tensor, index)
 
+    def _is_inlined(self, tensor: Tensor, index: tuple[Index, ...]) -> bool:
+        return tensor not in self._space.forms and super()._is_inlined(tensor, index)
+
     def at(self, tensor: Tensor, place: Index) -> Expr:
         """The element at a place of a tensor that is in memory, or a value of the program."""
         if tensor not in self._space.forms:
