@@ -1,6 +1,7 @@
 """Products with sparse matrices on GPUs, which have no functions of compressed rows."""
 
 import numpy as np
+import pytest
 
 import functrans as ft
 from functrans.core.evaluate import interpret
@@ -8,6 +9,7 @@ from functrans.experimental import sparse
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.sort_scan import segmented_rows
 from functrans.lowering.triton.steps.spec import HostStep
 
 rng = np.random.default_rng(0)
@@ -33,3 +35,51 @@ def test_products_with_vectors_and_columns():
 
 def test_gradients():
     check(sparse.grad(lambda m: ((m @ V) ** 2).sum()), sparse.BCSR.fromdense(X))
+
+
+TILE = 64
+LENGTHS = {
+    "a few": [5, 0, 3, 0, 0, 7],
+    "long beside short": [190, 0, 0, 5, TILE, TILE - 1, 1, 600, 2, 0],
+    "tiles": [TILE, TILE, TILE],
+    "one": [40 * TILE],
+    "nothing at the ends": [0, 0, 20, 0, 250, 0, 0],
+    "power law": [600 // (k + 1) for k in range(50)],
+    "hardly any": [1 if k % 50 == 0 else 0 for k in range(1200)] + [100],
+}
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Kernels of tiles that tests fill, and that loop over their parts."""
+    for name, value in {"ELEMENTS": TILE, "PARTS": 4, "READS": 2, "TILES_OF_ELEMENTS": 2,
+                        "TILES_OF_PARTS": 2, "SEARCHED": 4, "SEARCHES": 4}.items():
+        monkeypatch.setattr(segmented_rows, name, value)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("columns", [None, 3, 6])
+def test_rows_of_any_lengths(lengths, columns, small_tiles):
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    count = int(indptr[-1]) + 3  # what is behind the rows is padding
+    indices = rng.integers(0, 60, count).astype(np.int32)
+    indices[::7] = 60  # and so is what is no column
+    data = rng.normal(size=count)
+    x = rng.normal(size=(60,) if columns is None else (60, columns))
+    check(lambda *parts: sparse.BCSR(parts, shape=(len(lengths), 60)) @ x, data, indices, indptr)
+
+
+@pytest.mark.parametrize("indptr", [[-3, 4, 200, 900], [0, 700, 300, 2000], [5, 5, 10**6, 10**6]])
+def test_pointers_that_are_none(indptr, small_tiles):
+    indices = rng.integers(0, 9, 700).astype(np.int32)
+    data, x = rng.normal(size=700), rng.normal(size=9)
+    check(lambda *parts: sparse.BCSR(parts, shape=(3, 9)) @ x, data, indices,
+          np.asarray(indptr, np.int32))
+
+
+def test_infinity_stays_in_its_row(small_tiles):
+    data = np.ones(400)
+    data[150] = np.inf
+    indptr = np.array([0, 140, 260, 400], np.int32)
+    check(lambda *parts: sparse.BCSR(parts, shape=(3, 9)) @ np.arange(1.0, 10), data,
+          np.zeros(400, np.int32), indptr)

@@ -12,10 +12,8 @@ result by atomic operations; deterministic programs add in order (`passes/compos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from functrans.core.jaxpr import Equation
-from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.rules.graph import results_of
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text
@@ -27,9 +25,8 @@ from functrans.lowering.triton.kernels.kernel_source import (
     power_of_two,
 )
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
-from functrans.primitives.sparse import csr_dot_p
 
-__all__ = ["RULES", "RowProductCall", "TransposedRowProductCall"]
+__all__ = ["RowProductCall", "TransposedRowProductCall"]
 
 TILE = 256  # elements times columns that a program reads at a time
 COLUMNS = 64  # of a program
@@ -69,13 +66,14 @@ class RowProductCall(AxisCall):
         return Launches([self._pieces(), self._rows()], places)
 
     def _kernel(self, name: str, result: dict[str, str], lines: Sequence[str], grid: int,
-                warps: int) -> TemplateKernel:
+                warps: int, *functions: str) -> TemplateKernel:
         kind, index = MEMORY[self.dtype], MEMORY[self.index]
         pointers = {**result, "data": kind, "indices": index, "indptr": index, "x": kind}
         text = f"@triton.jit\ndef {name}({', '.join(pointers)}):\n" + "".join(
             f"    {line}\n" for line in lines)
         arguments = tuple([pointer(n, t) for n, t in pointers.items()])
-        return TemplateKernel(name, module_text(text), arguments, (grid, 1, 1), warps, 3)
+        return TemplateKernel(name, module_text(*functions, text), arguments, (grid, 1, 1), warps,
+                              3)
 
     def _columns(self, what: str, count: int) -> list[str]:
         return ["pid = tl.program_id(0)",
@@ -159,9 +157,12 @@ class RowProductCall(AxisCall):
         else:
             lines += self._walk("begin", "end")
         lines += self._stored("out", "row", "has")
-        grid = -(-self.rows // self.block_r) * self.across
+        return self._kernel("rows", pointers, lines, *self._grid_of_rows())
+
+    def _grid_of_rows(self) -> tuple[int, int]:
+        """Programs of all rows, and the warps of each."""
         size = self.block_r * self.block_e * self.block_c
-        return self._kernel("rows", pointers, lines, grid, max(1, min(4, size // 64)))
+        return -(-self.rows // self.block_r) * self.across, max(1, min(4, size // 64))
 
 
 class TransposedRowProductCall(AxisCall):
@@ -232,9 +233,3 @@ class TransposedRowProductCall(AxisCall):
                 "high = tl.where((low < high) & ~found, middle, high)",
                 "low = tl.where((low < high) & found, middle + 1, low)"]
 
-
-def _product(eqn: Equation, xs: Sequence[Tensor]) -> AxisCall:
-    return (TransposedRowProductCall if eqn.params["transpose"] else RowProductCall)(eqn, xs)
-
-
-RULES: dict[Primitive, Any] = {csr_dot_p: _product}
