@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -14,12 +14,12 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.group import has_constant_stride
+from functrans.lowering.schedule.group import MarkedRows, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["C_TYPES", "Angles", "BlockTotals", "CodeScope", "ExprWriter", "KernelText",
-           "PlaceScratch", "Scratch", "ctype", "expression_text", "is_number", "operation_text",
-           "size_text"]
+           "PlaceScratch", "RowMarks", "Scratch", "ctype", "expression_text", "is_number",
+           "operation_text", "size_text"]
 
 
 # --- sizes
@@ -118,6 +118,13 @@ class BlockTotals(Scratch):
     """Scratch for the totals of blocks of rows, apart from that for the sums of a block."""
 
 
+class RowMarks(Scratch):
+    """A mark for each row of a value, from the step that writes the rows to the last that reads
+    them."""
+
+    tensor: Tensor
+
+
 class KernelText(Record, frozen=False, eq=False, repr=False):
     """A kernel in C: `text` defines the functions, with NAME for its name.
 
@@ -145,6 +152,9 @@ def is_number(n: Any, value: int) -> bool:
     """Whether a size is known to be `value`."""
     return isinstance(n, int) and n == value
 
+
+FILLED = 16
+"""Elements of a constant that stands for what is not in memory: of the longest vector."""
 
 # --- Expressions as C statements: each once, and as far out of the loops as it can stand
 
@@ -221,6 +231,7 @@ class ExprOwner(Protocol):
     lanes: int
     head: CodeScope
     row_buffers: dict[Tensor, str]
+    schedule: Schedule
 
     def operand(self, t: Any) -> str: ...
 
@@ -247,6 +258,8 @@ class ExprWriter:
         self.local_stage: dict[Tensor, int] = {}
         self.tiles: dict[Any, str] = {}
         self.named: dict[str, Expr] = {}
+        self.unmarked: Collection[Tensor] = ()
+        """Values of which the row that is written has no mark."""
         self.angles = Angles(self.prelude)
         self.stage = 0
         self.i_text = "i"
@@ -347,8 +360,12 @@ class ExprWriter:
             args = [self.scalar(a, scope) for a in e.args]
             if e.op == "load":
                 t, place = e.aux
-                text = p.load_scalar(t.dtype,
-                                     f"{self.owner.operand(t)} + ({self.index(place, where)})")
+                at = self.index(place, where)
+                pointer = f"{self.owner.operand(t)} + ({at})"
+                if t in self.owner.schedule.marked:
+                    mark = f"{self.marks(t)}[(u64)({at}) / {self._rows(t).row}]"
+                    pointer = self.marked_pointer(t, mark, pointer, where)
+                text = p.load_scalar(t.dtype, pointer)
             elif e.op == "index":
                 text = p.convert("i64", e.dtype, f"((i64)({self.index(e.aux, where)}))", 1) \
                     if e.dtype != "i64" else f"((i64)({self.index(e.aux, where)}))"
@@ -432,10 +449,61 @@ class ExprWriter:
             return p.load(t.dtype, self.lanes, self.tiles[t, place], self.count)
         start = self.pointer(base, place, t)
         if isinstance(step, int) and step == 1:
-            return p.load(t.dtype, self.lanes, f"{start} + {self.i_text}", self.count)
+            pointer = f"{start} + {self.i_text}"
+            if t in self.unmarked:
+                return p.broadcast(t.dtype, self.lanes, p.literal(self._rows(t).fill, t.dtype))
+            if t in self.owner.schedule.marked:
+                pointer = self.marked_pointer(t, self._mark(t, place), pointer, loop)
+            return p.load(t.dtype, self.lanes, pointer, self.count)
         stride = self.size(step)
         return p.strided(t.dtype, self.lanes, f"{start} + {self.i_text} * ({stride})", stride,
                          self.count)
+
+    # --- rows that may not be in memory
+
+    def _rows(self, t: Tensor) -> MarkedRows:
+        return self.owner.schedule.marked[t]
+
+    def marks(self, t: Tensor) -> str:
+        """The name of the pointer to the marks of the rows of a value."""
+        return self.owner.operand(RowMarks("u8", self._rows(t).rows, 0, t))
+
+    def _mark(self, t: Tensor, place: Index) -> str:
+        """The mark of the row that the vector at i is in."""
+        return self.mark_of_row(t, place) or (
+            f"{self.marks(t)}[(u64)({self.index(self._begin(place), self.row_scope)} + "
+            f"{self.i_text}) / {self._rows(t).row}]")
+
+    def _begin(self, place: Index) -> Index:
+        """The place at the beginning of the row."""
+        return Index({a: c for a, c in place.terms.items() if a is not self.kernel.i}, place.const)
+
+    def mark_of_row(self, t: Tensor, place: Index) -> str | None:
+        """The mark of what the kernel reads for a row, if that is all in one row of the value."""
+        row, domain, rest = self._rows(t).row, self.kernel.domain, self._begin(place)
+        if domain.total is not None or domain.row > row or any(
+                c % row for c in (*rest.terms.values(), rest.const)):
+            return None
+        key = ("mark", t, rest)
+        if key not in self._row:
+            at = self.index(rest, self.row_scope)
+            self._row[key] = self.fresh(self.row_scope, "u8", f"{self.marks(t)}[({at}) / {row}]")
+        return self._row[key]
+
+    def marked_pointer(self, t: Tensor, mark: str, pointer: str, scope: CodeScope) -> str:
+        """A pointer to elements of a row, or to the constant that they are where it has no mark."""
+        fill = self._rows(t).fill
+        key = ("fill", t.dtype, repr(fill))
+        if key not in self._head:
+            literal = self.prelude.literal(fill, t.dtype)
+            self.last_name += 1
+            self._head[key] = f"fill{self.last_name}"
+            self.owner.head.line(f"static {C_TYPES[t.dtype]} {self._head[key]}[{FILLED}] = "
+                                 f"{{{', '.join([literal] * FILLED)}}};")
+        self.last_name += 1
+        scope.line(f"{C_TYPES[t.dtype]} *q{self.last_name} = {mark} ? {pointer} : "
+                   f"{self._head[key]};")
+        return f"q{self.last_name}"
 
     def _permuted(self, t: Tensor, place: Index, base: str) -> str | None:
         """Whole vectors in another order, where each has all elements of its neighbourhood."""

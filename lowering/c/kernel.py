@@ -17,6 +17,7 @@ from functrans.lowering.c.expressions import (
     Scratch,
     is_number,
 )
+from functrans.lowering.c.marked_rows import RowsWithMarks
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction, total_dtype
 from functrans.lowering.c.scatters import Scatters
@@ -82,7 +83,7 @@ def _packed(everything: Iterable[Expr], i: LoopVar) -> bool:
 FEWEST_LANES = 4
 
 
-class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
+class CKernelWriter(ColumnReductions, TransposedReads, Scatters, RowsWithMarks):
     first_name = 0
     """From where on variables are numbered: those of two functions have different names."""
 
@@ -199,7 +200,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters):
             rows = f"0; o < {self.size(self.domain.rows)}" if self.sliced else "begin; o < end"
             body.line(f"for (i64 o = {rows}; o++) {{")
             inner = body.nested()
-            self._row(inner)
+            self.row_with_marks(inner)
             body.take(inner)
             body.line("}")
         if self.sliced:

@@ -16,7 +16,7 @@ from functrans.core.record import Record
 from functrans.lowering.c.bodies import CarryBuffers
 from functrans.lowering.c.calls import ChainText, prepare_call, write_call
 from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
-from functrans.lowering.c.expressions import KernelText, Scratch, size_text
+from functrans.lowering.c.expressions import KernelText, RowMarks, Scratch, size_text
 from functrans.lowering.c.functions import FunctionForms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import SCHEDULED_FLAGS, Isa
@@ -376,7 +376,7 @@ class FunctionWriter:
             return
         assert text is not None
         self.own.check(number, text.text)
-        self._prepare_scatter(step)
+        self._prepare_scatter(step, text)
         self._kernel(text, number)
 
     def _function(self) -> str:
@@ -433,15 +433,20 @@ class FunctionWriter:
                 for step, text in zip(self.schedule.steps, texts)]
 
     def _scratch(self, texts: Sequence[KernelText | None]) -> Iterator[Block[Any]]:
-        """Memory that one step needs besides."""
+        """Memory that one step needs besides, and marks of rows."""
+        marks: dict[RowMarks, list[int]] = {}
         for k, (step, text) in enumerate(zip(self.schedule.steps, texts)):
             if isinstance(step, Call):
                 for i, nbytes in enumerate(self.scratch.get(step, ())):
                     yield Block((k, i), nbytes, k, k)
             elif text is not None:
                 for t in text.operands:
-                    if isinstance(t, Scratch):
+                    if isinstance(t, RowMarks):
+                        marks.setdefault(t, []).append(k)
+                    elif isinstance(t, Scratch):
                         yield Block((k, t), self.nbytes(t), k, k)
+        for t, used in marks.items():
+            yield Block(t, self.nbytes(t), used[0], used[-1])
 
     def _place_temporaries(self, texts: Sequence[KernelText | None]) -> Size:
         """Plan aliases and the arena, whose size this is."""
@@ -470,7 +475,7 @@ class FunctionWriter:
 
     def place(self, t: Tensor | Scratch, step: int) -> str:
         if isinstance(t, Scratch):
-            return self.offsets[step, t]
+            return self.offsets[t if isinstance(t, RowMarks) else (step, t)]
         return self.where[t]
 
     # --- steps
@@ -499,9 +504,13 @@ class FunctionWriter:
         finish = f" {name}_finish(a);" if text.has_finish else ""
         self.line(f"{{ void *a[] = {{{pointers}}}; {run};{finish} }}")
 
-    def _prepare_scatter(self, step: Kernel) -> None:
+    def _prepare_scatter(self, step: Kernel, text: KernelText) -> None:
         t = step.members[0].tensor
-        if isinstance(t, ScatterTensor) and t not in self.aliases.in_place:
+        if t in self.schedule.marked:
+            for marks in text.operands:
+                if isinstance(marks, RowMarks):
+                    self.line(f"memset({self.offsets[marks]}, 0, {marks.size});")
+        elif isinstance(t, ScatterTensor) and t not in self.aliases.in_place:
             self._copy(self.where[t], self.where[t.base], t)
 
     def _copy(self, out: str, x: str, t: Tensor) -> None:

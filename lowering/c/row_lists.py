@@ -182,7 +182,7 @@ class _ListedScatter(CKernelWriter):
         block.line("for (i64 k = starts[begin]; k < starts[end]; k++) {")
         row = block.nested()
         row.line("const i64 o = first + own[k];")
-        self._row(row)
+        self.row_with_marks(row)
         block.take(row)
         block.line("}")
         out.take(block)

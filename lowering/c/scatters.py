@@ -72,6 +72,8 @@ class Scatters:
 
         def _row(self, out: CodeScope) -> None: ...
 
+        def row_with_marks(self, out: CodeScope) -> None: ...
+
     def _slicing(self) -> str:
         """What belongs to one slice: see `sliced`."""
         m = self.kernel.members[0]
@@ -141,7 +143,7 @@ class Scatters:
         out.line(f"if (begin == 0 && end == {SLICES}) {{")  # one thread has all of them
         out.line(f"  for (i64 o = 0; o < {rows}; o++) {{")
         inner = out.nested().nested()
-        self._row(inner)
+        self.row_with_marks(inner)
         out.take(inner)
         out.line("  }")
         out.line(f"}} else for (i64 first = 0; first < {rows}; first += {BLOCK}) {{")
@@ -159,7 +161,7 @@ class Scatters:
         block.line("for (i64 k = 0; k < count; k++) {")
         inner = block.nested()
         inner.line("const i64 o = own[k];")
-        self._row(inner)
+        self.row_with_marks(inner)
         block.take(inner)
         block.line("}")
         out.take(block)
@@ -194,7 +196,11 @@ class Scatters:
         at = f"{out} + {'at' if at else self.writer.index(place, inner)}"
         dtype, count = t.compute, self.writer.count
         if t.op != "set":
-            here = p.load(t.dtype, lanes, at, count) if lanes > 1 else p.load_scalar(t.dtype, at)
+            before = at
+            if t in self.schedule.marked:
+                before = self.writer.marked_pointer(t, "is_written", at, inner)
+            here = p.load(t.dtype, lanes, before, count) if lanes > 1 else \
+                p.load_scalar(t.dtype, before)
             value = p.op(t.op, (dtype, dtype), (here, value), lanes)
         store = p.store(t.dtype, lanes, at, value, count) if lanes > 1 else \
             p.store_scalar(t.dtype, at, value)

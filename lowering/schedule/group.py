@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import Any, Protocol
 
 from functrans.core.dims import Size
 from functrans.core.record import Record
@@ -33,8 +33,8 @@ from functrans.lowering.schedule.kernel import (
     roles_in,
 )
 
-__all__ = ["MOST_NESTED", "FusionLog", "FusionNote", "Schedule", "Step", "choose_roots",
-           "nested_reads", "reasons_of_roots", "schedule_of"]
+__all__ = ["MOST_NESTED", "FusionLog", "FusionNote", "MarkedRows", "Schedule", "Step",
+           "choose_roots", "nested_reads", "reasons_of_roots", "schedule_of"]
 
 
 # --- Roots: the values that are computed once, for all who read them. All others are inlined
@@ -190,6 +190,14 @@ class FusionNote(Record):
         return f"{self.source or 'somewhere'}: {self.tensor} is computed apart: {self.reason}"
 
 
+class MarkedRows(Record):
+    """Rows of `row` elements of a value in memory: those without a mark are all `fill`."""
+
+    row: int
+    rows: int
+    fill: Any
+
+
 class Schedule(Record, frozen=False):
     """Kernels and calls in order, and the tensors that live in memory between them."""
 
@@ -198,6 +206,8 @@ class Schedule(Record, frozen=False):
     notes: list[FusionNote] = field(default_factory=list)
     after: Mapping[Tensor, Collection[Tensor]] = field(default_factory=dict)
     """Values that are computed before others (see `Later`)."""
+    marked: Mapping[Tensor, MarkedRows] = field(default_factory=dict)
+    """Results of scatters of which some rows are not in memory (see `mark_rows`)."""
 
     def is_stored(self, tensor: Tensor) -> bool:
         return isinstance(tensor, Stored) or tensor in self.stored

@@ -38,6 +38,7 @@ from functrans.lowering.schedule.epilogue_costs import slower_on_cpus, slower_on
 from functrans.lowering.schedule.epilogues import absorb_product_transposes, fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel, Reads
+from functrans.lowering.schedule.marked_rows import mark_rows
 from functrans.lowering.schedule.recompute import recompute
 from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
@@ -202,6 +203,8 @@ CPU: Final = Plan(programs={}, graphs={}, schedules={
         s, scope.graph.outputs, scope.reads, slower_on_cpus, scope.unfused),
     "chains of steps over blocks of rows": lambda s, scope: form_chains(
         s, scope.graph.outputs, scope.reads, scope.unfused),
+    "rows that scatters do not write": lambda s, scope: mark_rows(
+        s, scope.graph.outputs, scope.reads),
 })
 
 GPU: Final = Plan(
