@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,11 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     try:
         if limit is None:
             found = lowered(simplified, CPU_PRICES)
+            if any(r.is_spared for r in found.text.main.graph.residuals):
+                # in which steps a chain is divided only the schedule knows
+                kept = lowered(simplified, replace(CPU_PRICES, spare=0.0))
+                if kept.text.arena_bytes <= found.text.arena_bytes:
+                    found = kept
         else:
             found, said = within_limit(
                 simplified, limit, list(cheaper_memory(CPU_PRICES)),

@@ -451,7 +451,8 @@ class FunctionWriter:
     def _place_temporaries(self, texts: Sequence[KernelText | None]) -> Size:
         """Plan aliases and the arena, whose size this is."""
         accessed = self._accessed(texts)
-        plan = plan_memory(self.graph, self.schedule, accessed, self.donated, self.where)
+        plan = plan_memory(self.graph, self.schedule, accessed, self.donated, self.where,
+                           by_rows=True)
         self.aliases, ranges = plan.aliases, plan.ranges
         self.module.copied += self.aliases.copied
         blocks = [*self._scratch(texts),

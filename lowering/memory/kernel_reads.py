@@ -14,7 +14,7 @@ from functools import cached_property
 from functrans.core.record import Record
 from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.epilogues import WithEpilogue
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, accesses, stages_of
@@ -22,14 +22,21 @@ from functrans.lowering.schedule.kernel import Kernel, accesses, stages_of
 __all__ = ["ReadsOfSteps"]
 
 
+ELEMENTWISE = frozenset({"full"})
+"""Roles in kernels that may compute elements in any order, and in those that compute row by row."""
+IN_ROWS = frozenset({"full", "row", "reduce_row", "reduce_column"})
+
+
 class ReadsOfSteps(Record, frozen=False, eq=False):
     """What the steps of a schedule read, some of which compute several kernels `together`.
 
-    Kernels are known by their identity: those of the schedule stay as long as it does.
+    Kernels are known by their identity: those of the schedule stay as long as it does. With
+    `by_rows` one thread computes all of a row, loop by loop, before it begins another one.
     """
 
     schedule: Schedule
     together: Mapping[int, Sequence[Kernel]]
+    by_rows: bool = False
     _in_place: dict[int, _ReadsInPlace | None] = field(default_factory=dict)
     _loads: dict[int, Collection[Tensor]] = field(default_factory=dict)
 
@@ -52,7 +59,9 @@ class ReadsOfSteps(Record, frozen=False, eq=False):
         if not isinstance(kernel, Kernel):
             return False
         if id(kernel) not in self._in_place:
-            self._in_place[id(kernel)] = _reads_in_place(kernel, self.schedule)
+            self._in_place[id(kernel)] = _reads_in_place(
+                kernel, self.schedule,
+                IN_ROWS if self.by_rows and kernel is found else ELEMENTWISE)
         reads = self._in_place[id(kernel)]
         return reads is not None and reads.ends_with(x, t)
 
@@ -118,9 +127,16 @@ class _ReadsInPlace(Record, frozen=False, eq=False):
         return self._reached[t]
 
 
-def _reads_in_place(kernel: Kernel, schedule: Schedule) -> _ReadsInPlace | None:
-    """None for kernels that do not compute each element from those at its place alone."""
-    if any(m.role != "full" for m in kernel.members):
+def _is_searched(t: Tensor) -> bool:
+    """Whether a loop after the others may read again what a value is made of."""
+    return isinstance(t, Reduce) and t.op.startswith("arg")
+
+
+def _reads_in_place(kernel: Kernel, schedule: Schedule,
+                    roles: Collection[str]) -> _ReadsInPlace | None:
+    """None for kernels that do not compute each element from those at its place alone, and from
+    what has these roles."""
+    if any(m.role not in roles or _is_searched(m.tensor) for m in kernel.members):
         return None
     s = kernel.builder(schedule.is_stored)
     return _ReadsInPlace(kernel, {m.tensor: kernel.element(s, m) for m in kernel.members})

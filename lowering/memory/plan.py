@@ -29,16 +29,17 @@ class MemoryPlan(Record, eq=False):
 
 def plan_memory(graph: Graph, schedule: Schedule, operands: Sequence[Collection[Any]],
                 donated: Donated, placed: Container[Any],
-                together: Mapping[int, Sequence[Kernel]] = NONE_TOGETHER) -> MemoryPlan:
+                together: Mapping[int, Sequence[Kernel]] = NONE_TOGETHER,
+                by_rows: bool = False) -> MemoryPlan:
     """The memory of a program whose steps access `operands`.
 
     Those that are `placed` have memory already. Temporaries in one place have one range, that of
     what they become; outputs among the others live until the end. Some steps compute several
-    kernels `together`, at one time.
+    kernels `together`, at one time; `by_rows`, see `aliases_of`.
     """
     updates = updates_of(schedule.steps, operands)
     uses = uses_of(operands, updates)
-    aliases = aliases_of(graph, schedule, updates, uses, donated, together)
+    aliases = aliases_of(graph, schedule, updates, uses, donated, together, by_rows)
     ranges: dict[Any, tuple[int, int]] = {}
     for t, steps in uses.items():
         place = aliases.place_of(t)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Final
 
 from functrans.core.avals import ShapedArray
@@ -32,10 +33,13 @@ SHORT: Final = 2
 FAR: Final = 12
 """Steps between the first and the last reader of a value that is computed again, at most: sums that
 a residual stream goes through would be computed all at once, and wait as those that are kept."""
+NEAR: Final = 4
+"""Steps of a chain before one of its operands is read, at most: two in gradients of attention."""
 HIDDEN_TIME: Final = 1.0
 """Of what is computed with the kernel that hides it."""
 NOWHERE: Final = float(1 << 50)
 """Bytes of what is not in memory, where segments end."""
+NONE_EARLY: Final[Mapping[int, Sequence[Var]]] = MappingProxyType({})
 LEAST_TOLD: Final = 1 << 20
 """Bytes of values that are worth a line of an explanation."""
 
@@ -52,7 +56,8 @@ class Prices(Record):
     nets with sublinear memory cost", 2016). What is kept by these prices is decided anew by those
     that come `then`; `any_time` is of all that may be computed again, products too. Values that are
     `hidden` are never in memory: they stay as they are, but that segments compute them again as a
-    whole.
+    whole. Of all its time a program has `spare` for products that are computed again so that the
+    fullest step has less in memory.
     """
 
     time: Callable[[Equation], float]
@@ -65,6 +70,7 @@ class Prices(Record):
     then: Prices | None = None
     any_time: Callable[[Equation], float] | None = None
     hidden: Callable[[Jaxpr], frozenset[Var]] = field(default=lambda _: frozenset())
+    spare: float = 0.0
 
 
 class Residual(Record):
@@ -76,11 +82,15 @@ class Residual(Record):
     is_again: bool
     time: float
     cost: float
+    is_spared: bool = False
+    """Whether it is computed again in the spare time of the program."""
 
     def __str__(self) -> str:
         what = f"{self.operation} {self.aval}"
         if self.time == math.inf:
             return f"{what} is kept for later: computed again it would be a step of its own"
+        if self.is_spared:
+            return f"{what} is computed again later, in {self.time / 1e6:.2g} ms that are to spare"
         verdict = "computed again later, not kept" if self.is_again else "kept for later"
         return (f"{what} is {verdict}: keeping it costs {self.cost / 1e6:.2g} ms, computing it "
                 f"again from its operands {self.time / 1e6:.2g} ms")
@@ -96,7 +106,21 @@ def rematerialize(jaxpr: Jaxpr, prices: Prices, told: list[Residual] | None = No
             or sum(map(_nbytes, values)) < prices.least_bytes:
         return jaxpr
     found = _planned(jaxpr, prices, told)
-    return found if prices.then is None else _planned(found, prices.then, told)
+    if prices.then is not None:
+        return _planned(found, prices.then, told)
+    return _with_spare_time(found, prices, told) if prices.spare else found
+
+
+def _with_spare_time(jaxpr: Jaxpr, prices: Prices, told: list[Residual] | None) -> Jaxpr:
+    """The program that computes products again as far as it has time to spare.
+
+    Each costs more than the memory of its result, but all of them little of the program's time.
+    """
+    program = _Program(jaxpr, prices)
+    nbytes, position = program.fullest(())
+    if nbytes < prices.least_bytes:
+        return jaxpr
+    return program.without_waiting_products(position, told)
 
 
 def _planned(jaxpr: Jaxpr, prices: Prices, told: list[Residual] | None) -> Jaxpr:
@@ -224,6 +248,70 @@ class _Program:
                      if v in self.made and v not in self.given and _nbytes(v) >= LEAST_TOLD
                      and self.times[self.made[v]] > 0]
         return self._rewritten(position, again)
+
+    def without_waiting_products(self, position: int, told: list[Residual] | None) -> Jaxpr:
+        """The program that computes products again which wait longest at a position, in its spare
+        time, where their operands are in memory anyway."""
+        any_time = self.prices.any_time or self.prices.time
+        times = [any_time(eqn) for eqn in self.jaxpr.eqns]
+        left = self.prices.spare * sum([t for t in times if t < math.inf])
+        readers = self._late_readers(position)
+        found: list[Var] = []
+        for v in sorted(readers, key=lambda v: -readers[v][0]):
+            k = self.made[v]
+            first, last = readers[v]
+            needed = [self._viewed(a) for a in self._operands(k)]
+            if self.times[k] == math.inf and 0 < times[k] <= left and self._is_long(v) \
+                    and self.number_of_steps[last] - self.number_of_steps[first] <= FAR \
+                    and all(a in self.given or (a not in found and self.made.get(
+                        a, position) < position and self.last[a] >= first) for a in needed):
+                left -= times[k]
+                found.append(v)
+        if not found:
+            return self.jaxpr
+        if told is not None:
+            told += [Residual(v.aval, self.jaxpr.eqns[k].primitive.name, self.jaxpr.eqns[k].source,
+                              True, times[k], _nbytes(v) * self.prices.byte, is_spared=True)
+                     for v, k in ((v, self.made[v]) for v in found)]
+        again = {self.made[v] for v in found}
+        again |= {k for k in range(position) if self._is_view(k)
+                  and self._viewed(self.jaxpr.eqns[k].outvars[0]) in found}
+        early: dict[int, list[Var]] = {}
+        for v in found:
+            early.setdefault(self._before_others(readers[v][0], position), []).append(v)
+        return self._rewritten(position, again, early)
+
+    def _before_others(self, k: int, position: int) -> int:
+        """Where to compute a value again that an equation reads at first: before what an earlier
+        cut computes again, if that has just begun, since the steps of a chain follow one another.
+        """
+        steps = self.number_of_steps
+        return next((j for j in range(k, position - 1, -1) if _is_ours(self.jaxpr.eqns[j])
+                     and steps[k] - steps[j] <= NEAR), k)
+
+    def _late_readers(self, position: int) -> dict[Var, tuple[int, int]]:
+        """The first and the last reader from a position on of each value that is made before it and
+        may be made again."""
+        eqns = self.jaxpr.eqns
+        found: dict[Var, tuple[int, int]] = {}
+        held: set[Var] = set()  # by the user, or read on the way through a barrier of another cut
+        for k in range(position, len(eqns)):
+            for a in self._operands(k, position):
+                v = self._viewed(a)
+                if self.made.get(v, position) < position and v not in self.given:
+                    found[v] = found.get(v, (k, k))[0], k
+                    if eqns[k].primitive is optimization_barrier_p and not _is_ours(eqns[k]):
+                        held.add(v)
+        return {v: (first, self.last[v]) for v, (first, _) in found.items()
+                if v not in held and v not in self.all_hidden}
+
+    def _viewed(self, a: Var) -> Var:
+        """What a view is of, also through barriers."""
+        while True:
+            a = self._through(a, None)
+            if a not in self.made or not self._is_view(self.made[a]):
+                return a
+            a = self._operands(self.made[a])[0]
 
     def _stored(self, wanted: Collection[Var]) -> list[Var]:
         """The wanted values that readers would not compute from others of them anyway."""
@@ -357,7 +445,10 @@ class _Program:
                 waiting += [a for a in self._operands(k) if a not in known]
         return found
 
-    def _rewritten(self, position: int, again: set[int]) -> Jaxpr:
+    def _rewritten(self, position: int, again: set[int],
+                   early: Mapping[int, Sequence[Var]] = NONE_EARLY) -> Jaxpr:
+        """The program that computes some equations again where they are read at first, or `early`:
+        before the equations of these numbers."""
         eqns = list(self.jaxpr.eqns[:position])
         env: dict[Var, Var] = {}
         # what kernels know: a barrier of others would be the host's
@@ -368,7 +459,7 @@ class _Program:
                       if k in steps and k not in again), None)
         for k, eqn in enumerate(self.jaxpr.eqns[position:], position):
             operands = self._operands(k, position)
-            missing = [a for a in operands if a not in env
+            missing = [a for a in (*early.get(k, ()), *operands) if a not in env
                        and self.made.get(a, position) in again]
             if missing:
                 eqns += self._computed_again(missing, again, env, first)

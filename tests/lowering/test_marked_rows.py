@@ -15,6 +15,7 @@ rng = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def _poisoned(monkeypatch, tmp_path):
     """Programs whose temporaries are all NaN, or -1, when they begin."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     tick = FunctionWriter._tick
 
     def poisoning(self, number):

@@ -1,5 +1,6 @@
 """What is needed late is kept, or computed again: the same numbers in less memory."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from functrans.core.byte_text import bytes_of
 from functrans.core.check import check_jaxpr
 from functrans.core.errors import MemoryLimitError
 from functrans.core.evaluate import eval_jaxpr
+from functrans.lowering.c import lower
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import rematerialize
 from functrans.lowering.schedule.recomputation_prices import CPU_PRICES, cheaper_memory
@@ -75,6 +77,34 @@ def test_programs_compute_the_same_and_are_planned_once(f, args):
         check_jaxpr(planned)
         assert rematerialize(planned, prices) is planned
         assert same_bits(eval_jaxpr(planned, (), *leaves), expected)
+
+
+def layers_of_attention(ws, x):
+    for q, k, v, o in ws:
+        q, k, v = ((x @ p).reshape(256, 4, 16).transpose(1, 0, 2) for p in (q, k, v))
+        scores = q @ k.transpose(0, 2, 1) / 4.0
+        x = x + (ft.nn.softmax(scores) @ v).transpose(1, 0, 2).reshape(256, 64) @ o
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("spare", [0.001, 0.02, 0.1])
+def test_products_are_computed_again_in_spare_time(spare, monkeypatch):
+    """The same bits, in no more time than that, and never in more memory."""
+    ws, x = [[draw(4 * k + j, 64, 64) for j in range(4)] for k in range(4)], draw(98, 256, 64)
+    g = ft.grad(layers_of_attention)
+    jaxpr, consts = simplified(g, ws, x)
+    leaves = [*consts, *ft.tree.leaves((ws, x))]
+    without, prices = (replace(SMALL, spare=s) for s in (0.0, spare))
+    kept, again = rematerialize(jaxpr, without), rematerialize(jaxpr, prices)
+    check_jaxpr(again)
+    times = [sum(t for t in map(prices.any_time, p.eqns) if t < math.inf) for p in (kept, again)]
+    assert times[0] * (spare > 0.001) < times[1] <= times[0] * (1 + spare)
+    assert same_bits(eval_jaxpr(again, (), *leaves), eval_jaxpr(kept, (), *leaves))
+    found = []
+    for planned in (without, prices):
+        monkeypatch.setattr(lower, "CPU_PRICES", planned)
+        found.append(lower.lower(jaxpr, frozenset()).memory_analysis()["temporaries"])
+    assert found[1] <= found[0]
 
 
 def test_one_activation_of_a_layer_is_kept():
