@@ -227,11 +227,15 @@ class TokenCell(RefCell):
             self._value = _kept(new, self._trace)
 
 
-def _with_tokens(trace: Trace | None, *ends: Trace | None) -> Trace | None:
-    """The innermost trace with tokens from `trace` on, and before one of `ends`."""
-    while trace is not None and not any(trace is end for end in ends):
+def _with_tokens(trace: Trace | None, end: Trace | None = None,
+                 own: Trace | None = None) -> Trace | None:
+    """The innermost trace with tokens from `trace` on: before `end`, and not after `own`, in which
+    the cell was made."""
+    while trace is not None and trace is not end:
         if trace.has_tokens:
             return trace
+        if trace is own:
+            break
         trace = trace.parent
     return None
 

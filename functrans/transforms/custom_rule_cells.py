@@ -15,10 +15,9 @@ from functrans.core.avals import get_aval
 from functrans.core.cells import FrameKind, RefCell, framed
 from functrans.core.errors import CustomRuleError
 from functrans.core.source import user_source
-from functrans.primitives.barrier import stop_gradient_p
 from functrans.primitives.convert import convert_element_type
 from functrans.transforms.cells import CellArguments, write_all, write_results
-from functrans.transforms.custom_call import differentiable_flags
+from functrans.transforms.custom_call import differentiable_flags, plus
 from functrans.transforms.reverse import float0_zeros
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
 
@@ -110,16 +109,22 @@ class VJPRules(Protocol):
 
     def forward(self, *leaves: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]: ...
 
-    def backward(self, residuals: Sequence[Any], cts: Sequence[Any], *,
-                 perturbed: tuple[bool, ...]) -> list[Any]: ...
+    def backward_of_cells(self, residuals: Sequence[Any], cts: Sequence[Any], *,
+                          perturbed: tuple[bool, ...]) -> tuple[list[Any], list[Any]]: ...
 
 
 class VJPRulesOfCells(_OfCells):
-    """The rules of a call that is given cells: leaves are arguments, values of cells, tokens."""
+    """The rules of a call that is given cells: leaves are arguments, values of cells, tokens.
 
-    def __init__(self, rules: VJPRules, cells: Sequence[RefCell], name: str) -> None:
+    What is in a cell keeps its derivative through the call, whatever the call writes: `tangents_of`
+    gives a value the derivative of another one. A cotangent that the rule returns for a cell is one
+    of what was in it before.
+    """
+
+    def __init__(self, rules: VJPRules, cells: Sequence[RefCell], name: str,
+                 tangents_of: Callable[[Any, Any], Any]) -> None:
         super().__init__(cells, name)
-        self._rules = rules
+        self._rules, self._tangents_of = rules, tangents_of
         self._unwritten: set[int] = set()
         self._ended = False
 
@@ -131,8 +136,9 @@ class VJPRulesOfCells(_OfCells):
         """The results of the function; what the call left in the cells is there afterwards."""
         found, values, tokens = self._split(outs)
         places = [i for i in range(len(values)) if i not in self._unwritten]
-        write_results([self._cells[i] for i in places],  # of which the rule says nothing
-                      [stop_gradient_p.bind(values[i]) for i in places],
+        cells = [self._cells[i] for i in places]
+        write_results(cells, [self._tangents_of(values[i], c.value)
+                              for c, i in zip(cells, places, strict=True)],
                       [n for n, i in enumerate(places) if i in self._written])
         write_all([c.token for c in self._cells], tokens)
         self._ended = True
@@ -145,31 +151,27 @@ class VJPRulesOfCells(_OfCells):
 
     def forward(self, *leaves: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]:
         args, values, tokens = self._split(leaves)
-        of_args, of_values, _ = self._split(perturbed)
+        of_args = self._split(perturbed)[0]
         with framed(FrameKind.RULE, self, self._name, self._cells, values) as last:
             results, n = self._rules.forward(*args, perturbed=of_args)
             after = self._left(last(), values)
         if not self._ended:  # what such a cell has stays there with its tangent
             self._unwritten = {i for i in range(len(values)) if i not in self._written}
-        if any(p and i not in self._unwritten for i, p in enumerate(of_values)):
-            raise CustomRuleError(
-                f"{self._name}: what is in a reference is differentiated.", where=user_source(),
-                why="a rule gives cotangents of arrays, not of references.",
-                fix="give the value as an argument, too, or write lax.stop_gradient(x)")
         return [*results[:n], *after, *tokens, *results[n:]], n + 2 * len(values)
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any], *,
                  perturbed: tuple[bool, ...]) -> list[Any]:
-        of_outs, _, states = self._split(cts)
+        of_outs, after_call, states = self._split(cts)
         cells = [c for c, s in zip(self._cells, states, strict=True) if s is not None]
         given = [s for s in states if s is not None]
         inside = [convert_element_type(s, c.type.dtype) for c, s in zip(cells, given, strict=True)]
         with framed(FrameKind.RULE, self, self._name, cells, inside) as last:
-            found = self._rules.backward(residuals, of_outs, perturbed=self._split(perturbed)[0])
+            found, of_cells = self._rules.backward_of_cells(
+                residuals, of_outs, perturbed=self._split(perturbed)[0])
             after = iter([convert_element_type(x, get_aval(s).dtype)
                           for x, s in zip(last(), given, strict=True)])
-        return [*found, *[None] * len(states),
-                *[None if s is None else next(after) for s in states]]
+        of_values = [plus(a, b) for a, b in zip(after_call, of_cells, strict=True)]
+        return [*found, *of_values, *[None if s is None else next(after) for s in states]]
 
     def _split(self, items: Sequence[Any]) -> tuple[Any, Any, Any]:
         n = len(self._cells)

@@ -22,6 +22,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.core.staging import stage
+from functrans.core.trace import Tracer
 from functrans.core.tree import (
     tree_unflatten,
 )
@@ -41,7 +42,7 @@ from functrans.transforms.custom_call import (
     plus,
     rule_stays_lazy,
 )
-from functrans.transforms.custom_jvp import closure_tangents, pushed_closure
+from functrans.transforms.custom_jvp import closure_tangents, custom_jvp, pushed_closure
 from functrans.transforms.custom_rule_cells import VJPRulesOfCells
 from functrans.transforms.custom_vjp_rules import FlatRules, StagedRules
 from functrans.transforms.flat import (
@@ -51,7 +52,7 @@ from functrans.transforms.flat import (
     parameter_names,
 )
 from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
-from functrans.transforms.tangents import instantiate_aval
+from functrans.transforms.tangents import instantiate_aval, is_differentiable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -229,6 +230,25 @@ def opaque_tangents(outs: Sequence[Any], residuals: Sequence[Any], tangents: Seq
         perturbed=tuple(t is not None for t in tangents),
         out_avals=tuple(a for a, f in zip(avals, flags, strict=True) if f)))
     return [next(results) if f else None for f in flags]
+
+
+@custom_jvp
+def _with_tangent_of(value: Any, like: Any) -> Any:
+    """A value with the derivative of another one.
+
+    Only what the call itself gave it is left out: further derivatives see how it was computed.
+    """
+    return value
+
+
+_with_tangent_of.defjvp(lambda primals, tangents: (primals[0], tangents[1]), symbolic_zeros=True)
+
+
+def _with_tangents_of(value: Any, like: Any) -> Any:
+    """The same where either may have a derivative."""
+    has_one = any(isinstance(x, Tracer) for x in (value, like)) \
+        and is_differentiable(get_aval(value))
+    return _with_tangent_of(value, like) if has_one else value
 
 
 def _batched_backward(trace: BatchTrace, backward: Any, axes: Sequence[int | None],
@@ -439,7 +459,7 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
             outs: Any = VJPRuleCall(rules.flat, rules.forward, rules.backward, name, self,
                                     closure).apply(get_trace(), leaves)
         else:
-            pure = VJPRulesOfCells(rules, cells.cells, name)
+            pure = VJPRulesOfCells(rules, cells.cells, name, _with_tangents_of)
             outs = pure.results(VJPRuleCall(pure.flat, pure.forward, pure.backward, name, self,
                                             closure, True).apply(get_trace(), pure.leaves(leaves)))
         results: R = tree_unflatten(rules.flat.out_tree, outs)

@@ -167,6 +167,8 @@ class FlatRules:
         self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
         self.avals = avals
         self.cells = cells
+        self.cell_avals = [ShapedArray(c.type.shape, c.type.dtype) for c in cells.cells] \
+            if cells is not None else []
         self.flat = FlatFunction(lambda *args: self.fill(owner.fun)(*self.whole(args)), tree, {},
                                  "custom_vjp")
         self.residuals: dict[tuple[bool, ...], tuple[Any, list[Any]]] = {}
@@ -210,6 +212,11 @@ class FlatRules:
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any], *,
                  perturbed: tuple[bool, ...]) -> list[Any]:
+        return self.backward_of_cells(residuals, cts, perturbed=perturbed)[0]
+
+    def backward_of_cells(self, residuals: Sequence[Any], cts: Sequence[Any], *,
+                          perturbed: tuple[bool, ...]) -> tuple[list[Any], list[Any]]:
+        """The cotangents of the leaves that are no cells, and of what was in the cells."""
         name = name_of(self.owner.bwd)
         tree, fixed = self.residuals[perturbed]
         saved = iter(residuals)
@@ -231,7 +238,7 @@ class FlatRules:
             return SymbolicZero(aval)
         return instantiate_aval(None, aval.strong())
 
-    def check(self, result: Any, name: str) -> list[Any]:
+    def check(self, result: Any, name: str) -> tuple[list[Any], list[Any]]:
         what = f"the backward rule {name}"
         arguments = self.whole(tree_unflatten(self.tree, self.avals))
         count = len(arguments)
@@ -244,25 +251,22 @@ class FlatRules:
                 where=user_source(), why="it returns a tuple with one cotangent per argument.",
                 fix="return (ct_x,) for one argument; None stands for zero")
         checked: list[Any] = []
+        of_cells: list[Any] = []
         for i, (ct, argument) in enumerate(zip(result, arguments, strict=True)):
             avals, tree = tree_flatten(argument)
-            if isinstance(argument, RefCell):  # has no cotangent: the rule wrote into it
-                continue
-            if ct is None:
-                avals = [a for a in avals if not isinstance(a, RefCell)]
-                checked += [None] * len(avals)
-                continue
-            for leaf, aval in zip(self.filled(ct, argument, tree, i, what), avals, strict=True):
+            given = [None] * len(avals) if ct is None else self.filled(ct, argument, tree, i, what)
+            for leaf, aval in zip(given, avals, strict=True):
+                into = checked
                 if isinstance(aval, RefCell):
-                    continue
+                    into, aval = of_cells, self.cell_avals[len(of_cells)]
                 if leaf is None or isinstance(leaf, SymbolicZero) \
                         or getattr(leaf, "dtype", None) == dtypes.float0:
-                    checked.append(None)
+                    into.append(None)
                 else:
-                    checked.append(check_rule_leaf(
+                    into.append(check_rule_leaf(
                         to_array(leaf, f"a cotangent from {what}"), aval,
                         f"the cotangent of argument {i} from {what}", "the argument"))
-        return checked
+        return checked, of_cells
 
     def filled(self, ct: Any, argument: Any, tree: Any, index: int, what: str) -> list[Any]:
         """The leaves of a cotangent, with None for each leaf of a subtree that None stands for."""

@@ -139,18 +139,27 @@ class States(Record):
     outs: list[Any]
 
     def begin(self) -> list[Any]:
-        """What is in the cells, as cotangents."""
-        return [convert_element_type(c.value, t.aval.dtype)
-                for c, t in zip(self.cells, self.inputs, strict=True)]
+        """What is in the cells, as cotangents; None for those that are frozen."""
+        values = map(_left_in, self.cells)
+        return [None if v is None else convert_element_type(v, t.aval.dtype)
+                for v, t in zip(values, self.inputs, strict=True)]
 
 
 NO_STATES: Final = States((), [], [])
 
 
+def _left_in(cell: RefCell) -> Any:
+    """What is in a cell, without the tangents of a derivative that has ended."""
+    value = cell.value
+    while isinstance(value, JVPTracer) and not value._trace.alive:
+        value = value.primal
+    return value
+
+
 def end_states(cells: Sequence[RefCell], cotangents: Sequence[Any]) -> None:
-    """What is in cells after the backward part."""
+    """What is in cells after the backward part, but for those that are frozen."""
     for cell, ct in zip(cells, cotangents, strict=True):
-        if ct is not None:
+        if ct is not None and cell.shown is not None:
             cell.value = convert_element_type(ct, cell.type.dtype)
 
 

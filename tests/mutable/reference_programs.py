@@ -338,7 +338,86 @@ def rule_that_writes_inside(ft):
     return ft.grad(inside)(2.0), ft.jvp(inside, (2.0,), (1.0,))
 
 
+def double(x, r):
+    return 2 * x
+
+
+def multiply(x, r):
+    r[...] = r[...] * x
+    return x**2 + r[...]
+
+
+def replace(x, r):
+    r[...] = 3 * x
+    return 2 * x
+
+
+def read(x, r):
+    return x * r[...]
+
+
+def accumulate(r, ct):
+    r[...] = r[...] + ct
+    return 5 * ct, None
+
+
+RULES = {  # a function, what its rule keeps, and the cotangents by that
+    "writes": (multiply, lambda x, r: x, lambda x, ct: (2 * x * ct, None)),
+    "replaces": (replace, lambda x, r: x, lambda x, ct: (5 * ct, None)),
+    "reads": (read, lambda x, r: r[...], lambda v, ct: (7 * ct * v, None)),
+    "returns": (read, lambda x, r: r[...], lambda v, ct: (7 * ct * v, 11.0 * ct)),
+    "keeps": (double, lambda x, r: r, lambda r, ct: (5 * ct * r[...], None)),
+    "accumulates": (double, lambda x, r: r, accumulate),
+}
+
+
+def backward_rule(ft, name):
+    fun, kept, backward = RULES[name]
+    f = ft.custom_vjp(fun)
+    f.defvjp(lambda x, r: (fun(x, r), kept(x, r)), backward)
+    return f
+
+
+def differentiated(name, compiled):
+    """A rule that is given references whose values depend on what is differentiated in."""
+    def program(ft):
+        f = backward_rule(ft, name)
+        f = ft.jit(f) if compiled else f
+
+        def made(use):
+            return lambda x: (lambda r: use(x, r))(ft.new_ref(3.0 * x))
+
+        def between(x, r):
+            before = r[...]
+            y = f(x, r)
+            r[...] = r[...] * x
+            return before + y * r[...]
+
+        def repeated(x, r):
+            step = lambda c, _: (c + 0.1 * f(c, r), None)
+            return ft.lax.scan(step, x, None, length=3)[0] * r[...]
+
+        uses = (f, lambda x, r: f(x, r) * r[...], between, repeated)
+        lanes = ft.vmap(ft.grad(made(uses[1])))(ft.numpy.arange(1.0, 3.0))
+        return [*[ft.grad(made(use))(2.0) for use in uses],
+                *[ft.jit(ft.grad(made(use)))(2.0) for use in uses], lanes,
+                ft.grad(ft.grad(made(uses[1])))(2.0)]
+    return program
+
+
+def given(name, compiled):
+    """The same rule with references from outside, and the gradient in what is there."""
+    def program(ft):
+        f, r = backward_rule(ft, name), ft.new_ref(3.0)
+        f = ft.jit(f) if compiled else f
+        return ft.grad(f)(2.0, r), r, ft.grad(f, (0, 1))(2.0, r), r
+    return program
+
+
 PROGRAMS = {
+    **{f"{name} {n}{' compiled' * c}": of(n, c) for name, of in (
+        ("differentiated", differentiated), ("given", given)) for n in RULES for c in (0, 1)
+       if (name, n) != ("given", "returns")},
     **{f"pulled {n}": pulled(f) for n, f in FUNCTIONS.items()},
     **{f"pulled compiled {n}": pulled(f, True) for n, f in FUNCTIONS.items()},
     **{f"pushed {n}": pushed(f) for n, f in FUNCTIONS.items()},

@@ -20,7 +20,7 @@ from functrans.errors import (
     ShapeError,
 )
 
-from .reference_programs import PROGRAMS, shown
+from .reference_programs import PROGRAMS, RULES, backward_rule, shown
 
 OF_JAX = json.loads((Path(__file__).parents[1] / "data" / "references.json").read_text())
 KNOWN = {**OF_JAX["unchecked"], **{k: v for k, v in OF_JAX["results"].items() if v is not None}}
@@ -279,3 +279,69 @@ def test_a_pushforward_of_a_compiled_function_of_references():
     r = ft.new_ref(3.0)
     _, push = ft.linearize(lambda x: ft.jit(lambda x, r: x * r[...])(x, r), 2.0)
     assert push(1.0).item() == 3.0
+
+
+def of_values(name):
+    """A rule of `RULES` as one of the value and the last value: the cotangent of what is there at
+    last is one of what was there at first, and of the value that the rule returns one for."""
+    fun, kept, backward = RULES[name]
+
+    def run(x, v):
+        r = ft.new_ref(v)
+        return fun(x, r), r[...]
+
+    def pull(saved, cts):
+        of_x, of_v = backward(saved, cts[0])
+        return of_x, cts[1] if of_v is None else cts[1] + of_v
+
+    f = ft.custom_vjp(run)
+    f.defvjp(lambda x, v: (run(x, v), kept(x, ft.new_ref(v))), pull)
+
+    def of_cell(x, r):
+        y, r[...] = f(x, r[...])
+        return y
+    return of_cell
+
+
+@pytest.mark.parametrize("name", ["writes", "replaces", "reads", "returns"])
+def test_rules_of_references_are_rules_of_values(name):
+    def program(f):
+        def run(x, v):
+            r = ft.new_ref(jnp.sin(v))
+            y = f(x, r)
+            r[...] = r[...] * jnp.cos(x)
+            z = ft.jit(f)(y, r) + lax.cond(x > 0, lambda: f(x, r), lambda: x)
+            z = z + ft.checkpoint(lambda x: f(x, r) * x)(y)
+            return lax.fori_loop(0, 2, lambda i, c: jnp.sin(f(c, r)), z) * r[...]
+        return run
+
+    mine, pure = program(backward_rule(ft, name)), program(of_values(name))
+    x, v = np.float64(0.7), np.float64(-0.4)
+    for transform in (ft.value_and_grad, lambda f, argnums: ft.jit(ft.value_and_grad(f, argnums)),
+                      lambda f, argnums: ft.value_and_grad(ft.jit(f), argnums)):
+        same(transform(mine, (0, 1))(x, v), transform(pure, (0, 1))(x, v))
+    same(ft.grad(ft.grad(mine))(x, v), ft.grad(ft.grad(pure))(x, v))
+    xs, vs = np.linspace(0.3, 0.9, 3), np.linspace(-0.5, 0.8, 3)
+    lanes = ft.jit(ft.vmap(ft.grad(mine, (0, 1))))(xs, vs)
+    same(lanes, [np.stack(a) for a in zip(*[ft.grad(pure, (0, 1))(a, b)
+                                            for a, b in zip(xs, vs, strict=True)], strict=True)])
+    same(ft.grad(lambda v: ft.vmap(mine, (0, None))(xs, v).sum())(v),
+         ft.grad(lambda v: sum(pure(a, v) for a in xs))(v))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_cotangents_that_rules_return_for_references(compiled):
+    f = backward_rule(ft, "returns")
+    f = ft.jit(f) if compiled else f
+    r, of_r = ft.new_ref(3.0), ft.new_ref(0.5)
+    assert [x.item() for x in ft.grad(f, (0, 1))(2.0, r)] == [21.0, 11.0]
+    _, pull = ft.vjp(f, 2.0, r)
+    pull.with_refs(ad.GradValue(), of_r)(2.0)
+    assert of_r[...].item() == 22.5 and r[...].item() == 3.0
+    n = ft.new_ref(3)
+    assert ft.grad(lambda x: f(x, n))(2.0).item() == 21.0  # an integer has no cotangent
+
+    wrong = ft.custom_vjp(lambda d: d["x"] * d["r"][...])
+    wrong.defvjp(lambda d: (d["x"], None), lambda _, ct: ({"x": ct, "r": jnp.ones(2)},))
+    with pytest.raises(CustomRuleError, match=r"the cotangent of argument 0 .* is f32\[2\]"):
+        ft.grad((ft.jit(wrong) if compiled else wrong), allow_int=True)({"x": 1.0, "r": r})

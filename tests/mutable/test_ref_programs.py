@@ -10,7 +10,6 @@ from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import eval_jaxpr
 from functrans.errors import (
     ArgumentError,
-    CustomRuleError,
     DonatedArrayError,
     DTypeError,
     LeakedTracerError,
@@ -213,8 +212,7 @@ def test_rules_count_their_runs():
         run(1.5, n)
         seen.append(n[...].item() - before)
     assert seen == [1, 1, 110, 110, 110, 2, 220]
-    with pytest.raises(CustomRuleError, match="in a reference is differentiated"):
-        ft.grad(lambda x: f(x, ft.new_ref(x)))(1.0)
+    assert ft.grad(lambda x: f(x, ft.new_ref(x)))(1.0).item() == 2.0
     with pytest.raises(ArgumentError, match="float64"):
         ft.grad(ft.jit(f))(1.0, ft.new_ref(jnp.array(0, "int64")))
     frozen = ft.new_ref(1.0)
