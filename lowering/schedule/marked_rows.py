@@ -45,29 +45,31 @@ def mark_rows(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> 
     readers = _readers(steps, schedule, reads, {*fills, *scatters})
     updated = {t.base for t in scatters} | {
         s.updated for s in steps if isinstance(s, Call) and s.updated is not None}
-    marked: dict[Tensor, MarkedRows] = {}
+    marked: dict[ScatterTensor, MarkedRows] = {}
     for t, step in scatters.items():
         if t.base not in fills or t in outputs or t in updated or not readers[t]:
             continue
         rows = _rows_of(step, t, schedule, fills[t.base])
         if rows is not None and all(_reads_in_vectors(r, t, schedule) for r in readers[t]):
             marked[t] = rows
-    gone = {base for base in fills if not readers[base] and all(
-        t in marked for t in scatters if t.base is base)}
-    marked = {t: rows for t, rows in marked.items() if t.base in gone}
-    if not marked:
+    bases = {t.base for t in scatters if t not in marked}
+    gone = {base for base in fills if not readers[base] and base not in bases}
+    kept: dict[Tensor, MarkedRows] = {t: rows for t, rows in marked.items() if t.base in gone}
+    if not kept:
         return schedule
-    by_rows = {id(step): marked[t].row for t in marked for step in readers[t]}
+    by_rows = {id(step): kept[t].row for t in kept for step in readers[t]}
     steps = [_by_rows(step, by_rows[id(step)], schedule) if id(step) in by_rows else step
              for step in steps]
-    return replace(schedule, steps=list(_without(steps, gone)), marked=marked)
+    return replace(schedule, steps=list(_without(steps, gone)), marked=kept)
 
 
 def _fills(schedule: Schedule, bases: Collection[Tensor]) -> dict[Tensor, Any]:
     """The bases that kernels fill with one number, and the number."""
     found = {}
     for step in schedule.steps:
-        for m in step.members if isinstance(step, Kernel) else ():
+        if not isinstance(step, Kernel):
+            continue
+        for m in step.members:
             if m.tensor in bases and m.role == "full":
                 e = step.element(step.shared(schedule.is_stored), m)
                 if e.op == "const":

@@ -87,7 +87,8 @@ def layers_of_attention(ws, x):
     return (x * x).sum()
 
 
-@pytest.mark.parametrize("spare", [0.001, 0.02, 0.1])
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("spare", [0.02, 0.001, 0.1])
 def test_products_are_computed_again_in_spare_time(spare, monkeypatch):
     """The same bits, in no more time than that, and never in more memory."""
     ws, x = [[draw(4 * k + j, 64, 64) for j in range(4)] for k in range(4)], draw(98, 256, 64)
