@@ -17,12 +17,13 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.lane_axes import RULES as RULES_OF_AXES
 from functrans.lowering.passes.separable import RULES, AxisClasses, Tie
-from functrans.primitives.broadcast import broadcast_in_dim_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.compare import and_p, gt_p, lt_p, select_n_p
 from functrans.primitives.control_flow.bodies import counted
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.reduce import reduce_or_p
@@ -295,7 +296,7 @@ def _applied(eqn: Equation, keys: list[Key], k: int) -> Key:
     p = eqn.primitive
     if p is broadcast_in_dim_p and keys[0][0] == "literal":
         return keys[0]
-    if p is reshape_p and keys[0][0] == "literal":
+    if p in (reshape_p, transpose_p) and keys[0][0] == "literal":
         return keys[0]
     if p in (broadcast_in_dim_p, reshape_p) and keys[0][0] == "op" and isinstance(
             keys[0][1], Elementwise) and all(isinstance(key, tuple) and key and key[0] in (
@@ -309,8 +310,9 @@ def _applied(eqn: Equation, keys: list[Key], k: int) -> Key:
                 return y
             if x == _literal(False):
                 return x
-    if keys and len(eqn.outvars) == 1 and all(key[0] == "literal" for key in keys) \
-            and not _is_shaped(eqn):
+    if keys and len(eqn.outvars) == 1 and all(key[0] == "literal" for key in keys) and (
+            isinstance(p, Elementwise) or p is convert_element_type_p) and (
+            eqn.outvars[0].aval.dtype.kind in "biuf"):
         with np.errstate(all="ignore"):
             found = np.asarray(p.evaluate(*[_value(key) for key in keys], **eqn.params))
         return _literal(found.astype(eqn.outvars[0].aval.dtype))
@@ -321,11 +323,6 @@ def _applied(eqn: Equation, keys: list[Key], k: int) -> Key:
     if any(map(_has_body, eqn.params.values())):
         return ("var", eqn.outvars[k])
     return ("op", p, *keys, tuple(sorted((n, str(v)) for n, v in eqn.params.items())), k)
-
-
-def _is_shaped(eqn: Equation) -> bool:
-    """Whether an operation is more than one of scalars."""
-    return "shape" in eqn.params or "axes" in eqn.params or "dimension" in eqn.params
 
 
 RULES_OF_LANES: Final[dict[Primitive, Tie]] = {
