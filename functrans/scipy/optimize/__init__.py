@@ -11,6 +11,11 @@ from functrans.scipy.optimize.differences import (
     rosen_hess,
     rosen_hess_prod,
 )
+from functrans.scipy.optimize.global_minima import (
+    basinhopping,
+    differential_evolution,
+    dual_annealing,
+)
 from functrans.scipy.optimize.least_squares import curve_fit, least_squares
 from functrans.scipy.optimize.linear import linprog, nnls
 from functrans.scipy.optimize.minimizing import minimize
@@ -32,6 +37,7 @@ from functrans.scipy.optimize.short import (
     fmin,
     fmin_bfgs,
     fmin_cg,
+    fmin_cobyla,
     fmin_l_bfgs_b,
     fmin_ncg,
     fmin_powell,
@@ -46,13 +52,13 @@ from functrans.scipy.optimize.short import (
 
 __all__ = [
     "Bounds", "IsotonicResults", "LeastSquaresResults", "LinearConstraint", "LinprogResults",
-    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults",
-    "ScalarRootResults", "approx_fprime", "bisect", "brent", "brentq", "brute", "check_grad",
-    "curve_fit", "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg",
-    "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound", "fsolve", "golden",
-    "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment", "linprog",
-    "lsq_linear", "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root",
-    "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod",
+    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults", "ScalarRootResults",
+    "approx_fprime", "basinhopping", "bisect", "brent", "brentq", "brute", "check_grad",
+    "curve_fit", "differential_evolution", "dual_annealing", "fixed_point", "fmin", "fmin_bfgs",
+    "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc",
+    "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares", "leastsq",
+    "linear_sum_assignment", "linprog", "lsq_linear", "minimize", "minimize_scalar", "newton",
+    "nnls", "ridder", "root", "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod",
 ]
 
 publish(globals(), __all__)

@@ -13,7 +13,7 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted
 from functrans.scipy.arguments import one_of
-from functrans.scipy.optimize.constraints import sides_of
+from functrans.scipy.optimize.constraints import Sides, sides_of
 from functrans.scipy.optimize.descent import (
     MAXITER_REACHED,
     NO_LOWER_POINT,
@@ -33,6 +33,7 @@ from functrans.scipy.optimize.implicit import (
     start_of,
     with_args,
 )
+from functrans.scipy.optimize.linear_models import by_models
 from functrans.scipy.optimize.powell import powell
 from functrans.scipy.optimize.results import OptimizeResults
 from functrans.scipy.optimize.sequential import conditions, sqp
@@ -43,9 +44,11 @@ from functrans.transforms.derivatives import grad, value_and_grad
 from functrans.typing import Array, ArrayLike
 
 _METHODS = ("bfgs", "l-bfgs-b", "l-bfgs-experimental-do-not-rely-on-this", "cg", "newton-cg",
-            *TRUST, "tnc", "slsqp", "trust-constr", "nelder-mead", "powell")
-_BOUNDED = ("l-bfgs-b", "tnc", "slsqp", "trust-constr", "nelder-mead", "powell")
-_CONSTRAINED = ("slsqp", "trust-constr")
+            *TRUST, "tnc", "slsqp", "trust-constr", "nelder-mead", "powell", "cobyla", "cobyqa")
+_BOUNDED = ("l-bfgs-b", "tnc", "slsqp", "trust-constr", "nelder-mead", "powell",
+            "cobyla", "cobyqa")
+_MODELLED = ("cobyla", "cobyqa")  # values alone
+_CONSTRAINED = ("slsqp", "trust-constr", *_MODELLED)
 _STEP_TOLERANCE = 1e-4  # of methods without derivatives
 
 
@@ -58,17 +61,19 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
 
     `method` is "BFGS" (the default), "L-BFGS-B" (that with bounds), "CG", "Newton-CG",
     "trust-ncg", "trust-krylov", "trust-exact", "dogleg", "TNC", "SLSQP" (that with constraints) or
-    "trust-constr" (the same), and without derivatives "Nelder-Mead" or "Powell". `bounds` are a
-    pair of arrays, a pair for each variable, or `Bounds`, of "L-BFGS-B", "TNC", "SLSQP",
-    "Nelder-Mead" and "Powell". `constraints` are `{"type": "eq" or "ineq", "fun": f}` (f(x) is 0,
-    or not negative), `LinearConstraint`, `NonlinearConstraint`, or a list of such.
+    "trust-constr" (the same), and without derivatives "Nelder-Mead", "Powell", "COBYLA" or
+    "COBYQA" (which take constraints, too). `bounds` are a pair of arrays, a pair for each
+    variable, or `Bounds`, of these four, "L-BFGS-B", "TNC" and "SLSQP". `constraints` are `{"type":
+    "eq" or "ineq", "fun": f}` (f(x) is 0, or not negative), `LinearConstraint`,
+    `NonlinearConstraint`, or a list of such.
 
     Options are `maxiter`, `gtol` (the norm of the gradient, 1e-5), `norm`, `line_search_maxiter`,
     `maxcor` and `ftol` of "L-BFGS-B", `ftol` of "TNC" and "SLSQP", `initial_trust_radius`,
     `max_trust_radius` and `eta` of trust regions, `xatol`, `fatol` and `adaptive` of
-    "Nelder-Mead", `xtol` and `ftol` of "Powell"; `tol` stands for the tolerances. `jac=True` says
-    that fun returns the gradient too, which is left; functions for `jac`, `hess` and `hessp` are
-    not called.
+    "Nelder-Mead", `xtol` and `ftol` of "Powell", `rhobeg` and `tol` (the first and the last radius
+    of trust) of "COBYLA", `initial_tr_radius` and `final_tr_radius` of "COBYQA"; `tol` stands for
+    the tolerances. `jac=True` says that fun returns the gradient too, which is left; functions for
+    `jac`, `hess` and `hessp` are not called.
 
     The loop is a `while_loop`: under `vmap` each lane ends by itself. x and fun are differentiated
     by the implicit function theorem, in what `fun` and constraints close over, in `args` and in
@@ -88,10 +93,6 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
     if method is None:
         method = "SLSQP" if is_constrained else "BFGS" if bounds is None else "L-BFGS-B"
     how = str(method).lower()
-    if how in ("cobyla", "cobyqa"):
-        raise ArgumentError(f"functrans.scipy.optimize.minimize: there is no method={method!r}.",
-                            where=user_source(), why="derivatives of fun and of constraints are "
-                            "known.", fix="method='SLSQP'")
     one_of("optimize.minimize", "method", how, _METHODS)
     one_of("optimize.minimize", "callback", callback, (None,))
     if not isinstance(args, tuple):
@@ -121,7 +122,7 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
     given = dict(options or {})
     limits = None if bounds is None else limits_of(bounds, x)
     if how in _CONSTRAINED:
-        return _constrained(value, x, shape, given, tol, limits, constraints)
+        return _constrained(how, value, x, shape, given, tol, limits, constraints)
 
     def search(x: Array) -> tuple[Array, Any]:
         found, inverse = _searched(how, value, x, given, tol, limits)
@@ -141,11 +142,28 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
                            inverse, nfev, nfev, nit)
 
 
-def _constrained(value: Any, x: Array, shape: tuple[int, ...], given: dict[str, Any],
+def _modelled(how: str, value: Any, sides: Sides, ends: tuple[Array, Array], x: Array,
+              known: dict[str, Any], tol: float | None) -> tuple[Array, Any]:
+    """The minimum and its multipliers, by models that interpolate values."""
+    curved = how == "cobyqa"
+    given = [v for v in (known["final_tr_radius"], known["tol"], tol) if v is not None]
+    last = float(given[0]) if given else 1e-6 if curved else 1e-4
+    first = float(known["initial_tr_radius"] if curved else known["rhobeg"])
+    most = min(known["maxiter"] if known["maxiter"] is not None else math.inf, known["maxfev"])
+    end = by_models(value, sides, ends, x, max(first, last), last, most, curved)
+    return jnp.concatenate([end.x, end.equal, end.above]), (
+        end.converged, jnp.where(end.converged, 0, MAXITER_REACHED), end.nfev, end.nit)
+
+
+def _constrained(how: str, value: Any, x: Array, shape: tuple[int, ...], given: dict[str, Any],
                  tol: float | None, limits: tuple[Array, Array] | None, constraints: Any
                  ) -> OptimizeResults:
     """A minimum that is differentiated together with its multipliers."""
-    known = option("minimize", given, {"maxiter": 200, "ftol": 1e-9 if tol is None else tol})
+    modelled = how in _MODELLED
+    known = option("minimize", given, {
+        "maxiter": 500 * x.size, "maxfev": math.inf, "rhobeg": 1.0, "initial_tr_radius": 1.0,
+        "final_tr_radius": None, "tol": None, "catol": 0.0} if modelled else {
+        "maxiter": 200, "ftol": 1e-9 if tol is None else tol})
     sides = sides_of(constraints, x, shape)
     free = limits is None
     ends = (jnp.full_like(x, -math.inf), jnp.full_like(x, math.inf)) if free else limits
@@ -154,6 +172,8 @@ def _constrained(value: Any, x: Array, shape: tuple[int, ...], given: dict[str, 
     n, me, ma = x.size, sides.equal(x).size, sides.above(x).size
 
     def search(z: Array) -> tuple[Array, Any]:
+        if modelled:
+            return _modelled(how, value, sides, ends, z[:n], known, tol)
         end = sqp(fun, sides, ends, z[:n], known["ftol"], known["maxiter"])
         status = jnp.where(end.converged, 0, jnp.where(end.failed, NO_LOWER_POINT,
                                                        MAXITER_REACHED))

@@ -197,6 +197,25 @@ def fmin_slsqp(func: Function, x0: ArrayLike, eqcons: Sequence[Function] = (),
                     options={"maxiter": iter, "ftol": acc}).x
 
 
+def fmin_cobyla(func: Function, x0: ArrayLike, cons: Any, args: Any = (), consargs: Any = None,
+                rhobeg: float = 1.0, rhoend: float = 1e-4, maxfun: int = 1000,
+                disp: int | None = None, catol: float = 2e-4, *, callback: None = None) -> Array:
+    """A minimum where functions `cons` are not negative, without derivatives; see `minimize`.
+
+    >>> import functrans as ft
+    >>> f = lambda x: x[0] * x[1]
+    >>> disc = lambda x: 1 - (x ** 2).sum()
+    >>> ft.scipy.optimize.fmin_cobyla(f, [0.0, 0.1], disc, rhoend=1e-6).round(2).tolist()
+    [-0.71, 0.71]
+    """
+    values = _tuple(args)
+    more = values if consargs is None else _tuple(consargs)
+    constraints = [{"type": "ineq", "fun": fun, "args": more}
+                   for fun in (cons if isinstance(cons, Sequence) else [cons])]
+    return minimize(func, x0, values, method="COBYLA", constraints=constraints, callback=callback,
+                    options={"rhobeg": rhobeg, "tol": rhoend, "maxiter": maxfun}).x
+
+
 def brute(func: Function, ranges: Sequence[Any], args: Any = (), Ns: int = 20,
           full_output: bool = False, finish: Any = fmin
           ) -> Array | tuple[Array, Array, Array, Array]:
