@@ -50,6 +50,18 @@ from functrans.scipy.linalg.functions import (
     tanhm,
     tanm,
 )
+from functrans.scipy.linalg.riccati import (
+    bandwidth,
+    cdf2rdf,
+    clarkson_woodruff_transform,
+    eigvalsh_tridiagonal,
+    expm_cond,
+    ishermitian,
+    issymmetric,
+    rq,
+    solve_continuous_are,
+    solve_discrete_are,
+)
 from functrans.scipy.linalg.schur_forms import hessenberg, rsf2csf, schur
 from functrans.scipy.linalg.special_matrices import (
     block_diag,
@@ -92,13 +104,16 @@ from functrans.scipy.linalg.systems import (
 )
 
 __all__ = [
+    "bandwidth",
     "block_diag",
+    "cdf2rdf",
     "cho_factor",
     "cho_solve",
     "cho_solve_banded",
     "cholesky",
     "cholesky_banded",
     "circulant",
+    "clarkson_woodruff_transform",
     "companion",
     "convolution_matrix",
     "coshm",
@@ -113,7 +128,9 @@ __all__ = [
     "eigvals",
     "eigvals_banded",
     "eigvalsh",
+    "eigvalsh_tridiagonal",
     "expm",
+    "expm_cond",
     "expm_frechet",
     "fiedler",
     "fiedler_companion",
@@ -127,6 +144,8 @@ __all__ = [
     "inv",
     "invhilbert",
     "invpascal",
+    "ishermitian",
+    "issymmetric",
     "khatri_rao",
     "leslie",
     "logm",
@@ -145,6 +164,7 @@ __all__ = [
     "polar",
     "qr",
     "qr_multiply",
+    "rq",
     "rsf2csf",
     "schur",
     "signm",
@@ -153,7 +173,9 @@ __all__ = [
     "solve",
     "solve_banded",
     "solve_circulant",
+    "solve_continuous_are",
     "solve_continuous_lyapunov",
+    "solve_discrete_are",
     "solve_discrete_lyapunov",
     "solve_lyapunov",
     "solve_sylvester",
