@@ -12,7 +12,7 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted
 from functrans.scipy.arguments import inexact
-from functrans.scipy.sparse.linalg import gmres
+from functrans.scipy.sparse.krylov import gmres
 from functrans.transforms.flat import check_callable
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
