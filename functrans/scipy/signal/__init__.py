@@ -121,6 +121,13 @@ from functrans.scipy.signal.smoothing import (
     wiener,
 )
 from functrans.scipy.signal.spectral import coherence, csd, periodogram, spectrogram, welch
+from functrans.scipy.signal.system_classes import (
+    StateSpace,
+    TransferFunction,
+    ZerosPolesGain,
+    dlti,
+    lti,
+)
 from functrans.scipy.signal.systems import (
     abcd_normalize,
     cont2discrete,
@@ -140,25 +147,24 @@ from functrans.scipy.signal.waveforms import (
 from functrans.scipy.signal.windows import get_window
 
 __all__ = [
-    "abcd_normalize", "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap",
-    "bilinear", "bilinear_zpk", "bode", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord",
-    "cheb2ap", "cheb2ord", "cheby1", "cheby2", "check_COLA", "check_NOLA", "chirp",
-    "coherence", "cont2discrete", "convolve", "convolve2d", "correlate", "correlate2d",
-    "correlation_lags", "csd", "czt", "czt_points", "dbode", "decimate", "deconvolve",
-    "detrend", "dfreqresp", "dimpulse", "dlsim", "dstep", "ellip", "ellipap", "ellipord",
-    "fftconvolve", "filtfilt", "find_peaks", "findfreqs", "firls", "firwin", "firwin2",
-    "freqresp", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse",
-    "get_window", "group_delay", "hilbert", "hilbert2", "iircomb", "iirdesign", "iirfilter",
-    "iirnotch", "iirpeak", "impulse", "invres", "invresz", "istft", "kaiser_atten",
-    "kaiser_beta", "kaiserord", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "lp2bp",
-    "lp2bp_zpk", "lp2bs", "lp2bs_zpk", "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim",
-    "max_len_seq", "medfilt", "medfilt2d", "minimum_phase", "normalize", "oaconvolve",
-    "order_filter", "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
-    "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter", "sawtooth",
-    "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram",
-    "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly", "tf2sos", "tf2ss", "tf2zpk",
-    "unique_roots", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener", "windows",
-    "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
+    "StateSpace", "TransferFunction", "ZerosPolesGain", "abcd_normalize", "argrelextrema",
+    "argrelmax", "argrelmin", "bessel", "besselap", "bilinear", "bilinear_zpk", "bode", "buttap",
+    "butter", "buttord", "cheb1ap", "cheb1ord", "cheb2ap", "cheb2ord", "cheby1", "cheby2",
+    "check_COLA", "check_NOLA", "chirp", "coherence", "cont2discrete", "convolve", "convolve2d",
+    "correlate", "correlate2d", "correlation_lags", "csd", "czt", "czt_points", "dbode", "decimate",
+    "deconvolve", "detrend", "dfreqresp", "dimpulse", "dlsim", "dlti", "dstep", "ellip", "ellipap",
+    "ellipord", "fftconvolve", "filtfilt", "find_peaks", "findfreqs", "firls", "firwin", "firwin2",
+    "freqresp", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window",
+    "group_delay", "hilbert", "hilbert2", "iircomb", "iirdesign", "iirfilter", "iirnotch",
+    "iirpeak", "impulse", "invres", "invresz", "istft", "kaiser_atten", "kaiser_beta", "kaiserord",
+    "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk",
+    "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim", "lti", "max_len_seq", "medfilt",
+    "medfilt2d", "minimum_phase", "normalize", "oaconvolve", "order_filter", "peak_prominences",
+    "peak_widths", "periodogram", "remez", "resample", "resample_poly", "residue", "residuez",
+    "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi",
+    "sosfiltfilt", "sosfreqz", "spectrogram", "square", "ss2tf", "ss2zpk", "step", "stft",
+    "sweep_poly", "tf2sos", "tf2ss", "tf2zpk", "unique_roots", "unit_impulse", "upfirdn",
+    "vectorstrength", "welch", "wiener", "windows", "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]
 
 publish(globals(), __all__)
