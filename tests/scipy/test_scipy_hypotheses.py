@@ -127,8 +127,8 @@ def test_fisher_exact(side):
     same(tuple(found), tuple(np.array(known).T), 1e-9)
     same(ft.vmap(lambda t: stats.fisher_exact(t, side).pvalue)(tables[:4]), found.pvalue[:4])
     assert np.isnan(stats.fisher_exact(np.array([[1.0, -1], [2, 3]])).pvalue)
-    with pytest.raises(ShapeError, match="two rows"):
-        stats.fisher_exact(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match="rows, columns"):
+        stats.fisher_exact(np.ones((4, 2, 3)))
 
 
 def test_median_test():

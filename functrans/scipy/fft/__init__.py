@@ -1,24 +1,25 @@
 """Fourier, cosine and sine transforms, with the names of scipy.fft."""
 
 from functrans.core.errors import publish
-from functrans.numpy.fft import (
+from functrans.numpy.fft import fftfreq, fftshift, ifftshift, rfftfreq
+from functrans.scipy.fft.fourier import (
     fft,
     fft2,
-    fftfreq,
     fftn,
-    fftshift,
     hfft,
+    hfft2,
+    hfftn,
     ifft,
     ifft2,
     ifftn,
-    ifftshift,
     ihfft,
+    ihfft2,
+    ihfftn,
     irfft,
     irfft2,
     irfftn,
     rfft,
     rfft2,
-    rfftfreq,
     rfftn,
 )
 from functrans.scipy.fft.lengths import next_fast_len, prev_fast_len
@@ -34,9 +35,10 @@ from functrans.scipy.fft.trigonometric import (
 )
 
 __all__ = [
-    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "idct",
-    "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
-    "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2",
+    "hfftn", "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft",
+    "rfft2", "rfftfreq", "rfftn",
 ]
 
 publish(globals(), __all__)

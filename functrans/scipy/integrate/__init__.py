@@ -3,6 +3,7 @@
 from functrans.core.errors import publish
 from functrans.scipy.integrate.adaptive import fixed_quad, quad
 from functrans.scipy.integrate.equations import OdeResult, odeint, solve_ivp
+from functrans.scipy.integrate.nested import dblquad, newton_cotes, nquad, tplquad
 from functrans.scipy.integrate.samples import (
     cumulative_simpson,
     cumulative_trapezoid,
@@ -12,8 +13,9 @@ from functrans.scipy.integrate.samples import (
 )
 
 __all__ = [
-    "OdeResult", "cumulative_simpson", "cumulative_trapezoid", "fixed_quad", "odeint", "quad",
-    "romb", "simpson", "solve_ivp", "trapezoid",
+    "OdeResult", "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad",
+    "newton_cotes", "nquad", "odeint", "quad", "romb", "simpson", "solve_ivp", "tplquad",
+    "trapezoid",
 ]
 
 publish(globals(), __all__)

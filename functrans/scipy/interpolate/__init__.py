@@ -31,6 +31,7 @@ from functrans.scipy.interpolate.polynomials import (
     pchip_interpolate,
 )
 from functrans.scipy.interpolate.scattered import NearestNDInterpolator, RBFInterpolator
+from functrans.scipy.interpolate.smooth_triangles import CloughTocher2DInterpolator, lagrange
 from functrans.scipy.interpolate.smoothing import (
     generate_knots,
     make_smoothing_spline,
@@ -44,14 +45,14 @@ from functrans.scipy.interpolate.univariate import (
 )
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline",
-    "CubicSpline", "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQUnivariateSpline",
-    "LinearNDInterpolator", "NearestNDInterpolator", "PPoly", "PchipInterpolator",
-    "RBFInterpolator", "RectBivariateSpline", "RegularGridInterpolator", "UnivariateSpline",
-    "barycentric_interpolate", "generate_knots", "griddata", "interp1d", "interpn",
-    "krogh_interpolate", "make_interp_spline", "make_lsq_spline", "make_smoothing_spline",
-    "make_splrep", "pchip_interpolate", "spalde", "splantider", "splder", "splev", "splint",
-    "splrep",
+    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CloughTocher2DInterpolator",
+    "CubicHermiteSpline", "CubicSpline", "InterpolatedUnivariateSpline", "KroghInterpolator",
+    "LSQUnivariateSpline", "LinearNDInterpolator", "NearestNDInterpolator", "PPoly",
+    "PchipInterpolator", "RBFInterpolator", "RectBivariateSpline", "RegularGridInterpolator",
+    "UnivariateSpline", "barycentric_interpolate", "generate_knots", "griddata", "interp1d",
+    "interpn", "krogh_interpolate", "lagrange", "make_interp_spline", "make_lsq_spline",
+    "make_smoothing_spline", "make_splrep", "pchip_interpolate", "spalde", "splantider", "splder",
+    "splev", "splint", "splrep",
 ]
 
 publish(globals(), __all__)

@@ -18,7 +18,7 @@ from functrans.typing import Array
 
 
 class Bounds(NamedTuple):
-    """Bounds lb <= x <= ub of variables; infinite ones are none.
+    """Bounds lb <= x <= ub of variables; infinite ones are none. All methods keep to them.
 
     >>> import functrans as ft
     >>> bounds = ft.scipy.optimize.Bounds(0.0, 1.0)
@@ -29,10 +29,16 @@ class Bounds(NamedTuple):
 
     lb: Any = -math.inf
     ub: Any = math.inf
+    keep_feasible: Any = False
+
+    def residual(self, x: Any) -> tuple[Array, Array]:
+        """How far x is above lb and below ub."""
+        at, low, high = inexact(x, self.lb, self.ub)
+        return at - low, high - at
 
 
 class LinearConstraint(NamedTuple):
-    """lb <= A @ x <= ub; where lb and ub are equal, an equation.
+    """lb <= A @ x <= ub; where lb and ub are equal, an equation. `keep_feasible` is accepted.
 
     >>> import functrans as ft
     >>> line = ft.scipy.optimize.LinearConstraint([[1.0, 1.0]], 1.0, 1.0)
@@ -45,6 +51,13 @@ class LinearConstraint(NamedTuple):
     A: Any
     lb: Any = -math.inf
     ub: Any = math.inf
+    keep_feasible: Any = False
+
+    def residual(self, x: Any) -> tuple[Array, Array]:
+        """How far A @ x is above lb and below ub."""
+        matrix, at, low, high = inexact(self.A, x, self.lb, self.ub)
+        value = matmul(jnp.atleast_2d(matrix), at)
+        return value - low, high - value
 
 
 class NonlinearConstraint(NamedTuple):
@@ -63,6 +76,9 @@ class NonlinearConstraint(NamedTuple):
     ub: Any
     jac: Any = None
     hess: Any = None
+    keep_feasible: Any = False
+    finite_diff_rel_step: Any = None
+    finite_diff_jac_sparsity: Any = None
 
 
 class Sides(NamedTuple):

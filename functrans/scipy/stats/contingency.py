@@ -1,17 +1,20 @@
-"""Tables of frequencies of two by two."""
+"""Tables of frequencies."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-from functrans import lax
+import numpy as np
+
+from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
-from functrans.scipy.arguments import inexact, one_of
+from functrans.scipy.arguments import inexact, known_values, one_of
 from functrans.scipy.stats.comparisons import chi2_contingency, groups
 from functrans.scipy.stats.results import SignificanceResult, check_side
+from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["fisher_exact", "median_test"]
@@ -29,12 +32,17 @@ class MedianTestResult(NamedTuple):
 _TIES = 1 + 1e-11  # probabilities that differ by rounding alone are equal
 
 
-def fisher_exact(table: ArrayLike, alternative: str = "two-sided") -> SignificanceResult:
-    """Whether rows and columns of a table of two by two are independent, given its margins.
+def fisher_exact(table: ArrayLike, alternative: str | None = None, *, rng: Any = None,
+                 n_resamples: int = 9999) -> SignificanceResult:
+    """Whether rows and columns of a table are independent, given its margins.
 
-    The statistic is the ratio of the odds; of two sides the p-value is that of all tables that
-    are as improbable. Tables of shape (..., 2, 2) are tested each. An empty row or column gives
-    NaN and 1. Its time is that of the least margin.
+    Of two by two the statistic is the ratio of the odds; of two sides (the default) the p-value is
+    that of all tables that are as improbable. Tables of shape (..., 2, 2) are tested each. An empty
+    row or column gives NaN and 1. Its time is that of the least margin.
+
+    Of a larger table (rows, columns), which is known, the statistic is its probability, and the
+    p-value the share of `n_resamples` random tables of its margins, and of itself, that are as
+    improbable; `rng` is a key or a seed (0 by default), and there is no `alternative`.
     Source: Fisher, The Logic of Inductive Inference (1935).
 
     >>> import functrans as ft
@@ -42,11 +50,18 @@ def fisher_exact(table: ArrayLike, alternative: str = "two-sided") -> Significan
     >>> float(odds), round(float(p), 4)
     (20.0, 0.035)
     """
-    check_side("fisher_exact", alternative)
     (given,) = inexact(table)
+    if given.ndim == 2 and given.shape != (2, 2) and given.size:
+        if alternative is not None:
+            raise ArgumentError(f"scipy.stats.fisher_exact: alternative={alternative!r} of a "
+                                f"table of shape {given.shape}.", where=user_source(),
+                                why="a larger table has no sides.", fix="fisher_exact(table)")
+        return _resampled(given, rng, n_resamples)
+    alternative = "two-sided" if alternative is None else alternative
+    check_side("fisher_exact", alternative)
     if given.ndim < 2 or given.shape[-2:] != (2, 2):
         raise ShapeError(f"scipy.stats.fisher_exact: the table has shape {given.shape}.",
-                         where=user_source(), why="it has two rows and two columns.",
+                         where=user_source(), why="tables are (rows, columns), or (..., 2, 2).",
                          fix="chi2_contingency(table)")
     counts = lax.stop_gradient(given).astype(jnp.float64)
     a, b, c, d = (counts[..., i, j] for i in (0, 1) for j in (0, 1))
@@ -64,6 +79,37 @@ def fisher_exact(table: ArrayLike, alternative: str = "two-sided") -> Significan
     bad = jnp.any(jnp.isnan(given) | (given < 0), (-2, -1))
     return SignificanceResult(jnp.where(empty | bad, math.nan, odds), jnp.where(
         bad, math.nan, jnp.where(empty, 1, p)).astype(given.dtype))
+
+
+def _resampled(table: Array, rng: Any, count: int) -> SignificanceResult:
+    """A table among random ones of its margins: the columns of its observations are shuffled."""
+    known = known_values("stats.fisher_exact", "the table", table, "how many observations there "
+                         "are depends on its values.", "call it outside of jit")
+    whole = known.astype(int)
+    if (known != whole).any() or (known < 0).any() or not whole.any():
+        raise ArgumentError("scipy.stats.fisher_exact: the table has other values than counts.",
+                            where=user_source(), why="they are whole, and not all 0.")
+    rows, columns = whole.shape
+    row = np.repeat(np.arange(rows), whole.sum(1))
+    column = np.repeat(np.arange(columns), whole.sum(0))
+    sides = sum(math.lgamma(v + 1) for v in (*whole.sum(1), *whole.sum(0)))
+    margins = sides - math.lgamma(whole.sum() + 1)
+
+    def log_probability(cells: Array) -> Array:
+        return margins - jnp.sum(lax.lgamma(cells + 1.0))
+
+    def one(key: Array) -> Array:
+        place = row * columns + random.permutation(key, column)
+        cells = jnp.zeros(rows * columns).at[place].add(1.0)
+        return log_probability(cells.astype(jnp.float64))
+
+    found = log_probability(jnp.asarray(whole, jnp.float64))
+    key = random.key(int(rng or 0)) if rng is None or isinstance(rng, int) else rng
+    drawn = vmap(one, chunk_size=min(count, max(1, (1 << 22) // row.size)))(
+        random.split(key, count))
+    as_rare = jnp.sum(drawn <= found + 1e-9)
+    return SignificanceResult(jnp.exp(found).astype(table.dtype),
+                              ((as_rare + 1) / (count + 1)).astype(table.dtype))
 
 
 def _fisher_pvalue(a: Array, b: Array, c: Array, d: Array, alternative: str) -> Array:
