@@ -126,3 +126,27 @@ def test_what_is_refused():
         optimize.differential_evolution(rastrigin, BOX, init=np.zeros((4, 3)))
     with pytest.raises(ArgumentError, match="option"):
         optimize.minimize(rastrigin, np.zeros(2), method="COBYLA", options={"gtol": 1})
+
+
+def test_whole_variables():
+    a, b = np.array([[3.0, 4.0, 1.0], [1.0, -1.0, 2.0]]), np.array([10.3, 4.2])
+    c, kinds = np.array([-2.0, -3.0, -1.0]), [1, 1, 0]
+    golden = scipy.optimize.milp(c, integrality=kinds, constraints=(a, -np.inf, b),
+                                 bounds=scipy.optimize.Bounds(0, 3))
+
+    def lowest(c, upper):
+        return optimize.milp(c, integrality=kinds, bounds=optimize.Bounds(0, 3),
+                             constraints=optimize.LinearConstraint(a, -np.inf, upper))
+
+    found = lowest(c, b)
+    np.testing.assert_allclose(found.x, golden.x, atol=1e-9)
+    np.testing.assert_allclose(found.fun, golden.fun)
+    np.testing.assert_allclose(ft.grad(lambda c: lowest(c, b).fun)(c), golden.x, atol=1e-9)
+    lanes = ft.jit(ft.vmap(lambda b: lowest(c, b).x))(np.stack([b, b + 1]))
+    np.testing.assert_allclose(lanes[0], golden.x, atol=1e-9)
+    none = optimize.milp(c, bounds=(0, 1), constraints=[(a, 100.0, np.inf)])
+    assert not none.success and int(none.status) == 2 and np.isnan(none.x).all()
+    with pytest.raises(ShapeError, match="3 variables"):
+        optimize.milp(c, constraints=(np.eye(2), 0, 1))
+    with pytest.raises(ArgumentError, match="integrality"):
+        optimize.milp(c, integrality=5)

@@ -16,6 +16,7 @@ from functrans.scipy.optimize.global_minima import (
     differential_evolution,
     dual_annealing,
 )
+from functrans.scipy.optimize.integer import MilpResults, milp
 from functrans.scipy.optimize.least_squares import curve_fit, least_squares
 from functrans.scipy.optimize.linear import linprog, nnls
 from functrans.scipy.optimize.minimizing import minimize
@@ -52,13 +53,14 @@ from functrans.scipy.optimize.short import (
 
 __all__ = [
     "Bounds", "IsotonicResults", "LeastSquaresResults", "LinearConstraint", "LinprogResults",
-    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults", "ScalarRootResults",
-    "approx_fprime", "basinhopping", "bisect", "brent", "brentq", "brute", "check_grad",
-    "curve_fit", "differential_evolution", "dual_annealing", "fixed_point", "fmin", "fmin_bfgs",
-    "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc",
-    "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares", "leastsq",
-    "linear_sum_assignment", "linprog", "lsq_linear", "minimize", "minimize_scalar", "newton",
-    "nnls", "ridder", "root", "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod",
+    "MilpResults", "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResults",
+    "ScalarRootResults", "approx_fprime", "basinhopping", "bisect", "brent", "brentq", "brute",
+    "check_grad", "curve_fit", "differential_evolution", "dual_annealing", "fixed_point", "fmin",
+    "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp",
+    "fmin_tnc", "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares", "leastsq",
+    "linear_sum_assignment", "linprog", "lsq_linear", "milp", "minimize", "minimize_scalar",
+    "newton", "nnls", "ridder", "root", "root_scalar", "rosen", "rosen_der", "rosen_hess",
+    "rosen_hess_prod",
 ]
 
 publish(globals(), __all__)
