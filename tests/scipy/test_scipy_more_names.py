@@ -38,8 +38,8 @@ def test_smooth_surfaces():
          golden(PLACES))
     few = POINTS[:9]
     check_grads(lambda x, v, p: interpolate.CloughTocher2DInterpolator(p, v)(x),
-                (0.5 * few[:3] + 0.3 * few[3:6] + 0.2 * few[6:9], VALUES[:9], few), 1, modes=["fwd"], rtol=1e-4,
-                atol=1e-4)
+                (0.5 * few[:3] + 0.3 * few[3:6] + 0.2 * few[6:9], VALUES[:9], few), 1,
+                modes=["fwd"], rtol=1e-4, atol=1e-4)
     with pytest.raises(ShapeError, match=r"\(n, 2\)"):
         interpolate.CloughTocher2DInterpolator(rng.random((9, 3)), np.ones(9))
     with pytest.raises(ArgumentError, match="values"):
@@ -82,7 +82,7 @@ def test_hermitian_transforms(norm):
     pair("hfftn", z, (4, 6), (0, 2), norm=norm)
     pair("fft", x, 5, 1, norm, True, workers=2)
     pair("rfftn", x=x, axes=(0, 2), overwrite_x=False)
-    with pytest.raises(TypeError, match="fft.*worker"):
+    with pytest.raises(TypeError, match=r"fft.*worker"):
         fft.fft(x, worker=2)
 
 

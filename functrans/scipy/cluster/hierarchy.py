@@ -529,7 +529,7 @@ class ClusterNode:
     def __init__(self, id: int, left: ClusterNode | None = None, right: ClusterNode | None = None,
                  dist: float = 0.0, count: int = 1) -> None:
         self.id, self.left, self.right, self.dist = id, left, right, dist
-        self.count = count if left is None or right is None else left.count + right.count
+        self.count: int = count if left is None or right is None else left.count + right.count
 
     def get_id(self) -> int:
         """The number of the cluster."""

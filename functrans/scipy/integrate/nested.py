@@ -99,8 +99,8 @@ def newton_cotes(rn: int, equal: int = 0) -> tuple[Array, float]:
     even rn) times the derivative of order n + 1 (n + 2). Weights of many steps alternate in sign.
 
     >>> import functrans as ft
-    >>> ft.scipy.integrate.newton_cotes(2)[0].round(4).tolist()
-    [0.3333, 1.3333, 0.3333]
+    >>> print(ft.scipy.integrate.newton_cotes(2)[0].round(4))
+    [0.3333 1.3333 0.3333]
     """
     if int(rn) != rn or rn < 1:
         raise ArgumentError(f"functrans.scipy.integrate.newton_cotes: rn is {rn}.",

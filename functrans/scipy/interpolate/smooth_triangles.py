@@ -142,7 +142,7 @@ def _cubic(b: Array, corners: Array, centres: Array, across: Array, f: Array, sl
         e = corners[:, to] - corners[:, k]
         return f[:, k] + jnp.sum(slope[:, k] * e[:, None], axis=-1) / 3
 
-    part: dict[tuple[int, ...], Array] = {}
+    part: dict[tuple[int, ...], Any] = {}
     unit = np.eye(4, dtype=int)
 
     def key(*corners_: int) -> tuple[int, ...]:
@@ -175,7 +175,9 @@ def _cubic(b: Array, corners: Array, centres: Array, across: Array, f: Array, sl
         if powers not in part:  # of all three corners: none in any of the parts
             continue
         count = math.factorial(3) // math.prod(map(math.factorial, powers))
-        weight = count * math.prod(full[:, i] ** p for i, p in enumerate(powers) if p)
+        weight: Any = count
+        for i, p in enumerate(powers):
+            weight = weight * full[:, i] ** p if p else weight
         total = total + weight[:, None] * part[powers]
     found: Array = total
     return found

@@ -69,7 +69,7 @@ def _doubled(a: Array, g: Array, h: Array) -> Array:
     eye = jnp.eye(a.shape[0], dtype=a.dtype)
     eps = float(finfo(a.dtype).eps)
 
-    def unfinished(state: Any) -> Array:
+    def unfinished(state: Any) -> Any:
         _, _, h, moved, count = state
         return (moved > 4 * eps * jnp.linalg.norm(h)) & (count < _LIMIT)
 
@@ -276,9 +276,9 @@ def eigvalsh_tridiagonal(d: ArrayLike, e: ArrayLike, select: str = "a", select_r
     >>> ft.scipy.linalg.eigvalsh_tridiagonal([1.0, 1.0], [1.0]).round(4).tolist()
     [0.0, 2.0]
     """
-    found: Array = eigh_tridiagonal(d, e, eigvals_only=True, select=select,
-                                    select_range=select_range, tol=tol or None)
-    return found
+    found: Any = eigh_tridiagonal(jnp.asarray(d), jnp.asarray(e), True, select, select_range,
+                                  tol=tol or None)
+    return found  # type: ignore[no-any-return]
 
 
 def expm_cond(A: ArrayLike, check_finite: bool = True) -> Array:
@@ -290,12 +290,13 @@ def expm_cond(A: ArrayLike, check_finite: bool = True) -> Array:
     >>> round(float(ft.scipy.linalg.expm_cond([[2.0]])), 4)
     2.0
     """
-    x = matrices("expm_cond", A, True)
+    x = matrices("expm_cond", jnp.asarray(A), True)
     if x.ndim != 2 or dtypes.kind(x.dtype) == "c":
         raise ShapeError(f"functrans.scipy.linalg.expm_cond: A is {x.dtype}{list(x.shape)}.",
                          where=user_source(), why="it is one real matrix.",
                          fix="ft.vmap(ft.scipy.linalg.expm_cond)(A)")
-    slopes = jacfwd(expm)(x).reshape(x.size, x.size)
+    slopes: Any = jacfwd(expm)(x)
+    slopes = slopes.reshape(x.size, x.size)
     return jnp.linalg.norm(slopes, 2) * jnp.linalg.norm(x) / jnp.linalg.norm(expm(x))
 
 

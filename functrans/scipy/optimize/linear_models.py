@@ -81,7 +81,7 @@ def by_models(value: Function, sides: Sides, limits: tuple[Array, Array], x: Arr
         return s._replace(points=points, values=values, sides=found, radius=radius,
                           age=s.age * 0, nfev=s.nfev + count)
 
-    def unfinished(s: Modelled) -> Array:
+    def unfinished(s: Modelled) -> Any:
         return ~s.done & (s.nfev + count <= maxfun)
 
     def improve(s: Modelled) -> Modelled:
@@ -122,8 +122,9 @@ def by_models(value: Function, sides: Sides, limits: tuple[Array, Array], x: Arr
         radius = jnp.where(good | ~fresh | dear, s.radius, s.radius * (0.25 if curved else 0.5))
         radius = jnp.where(longer, jnp.minimum(2 * radius, start), jnp.maximum(radius, end))
         again = (~good & ~dear) | (s.age >= count)
-        return lax.cond(again & ~s.done, lambda s: renewed(
+        after: Modelled = lax.cond(again & ~s.done, lambda s: renewed(
             s, jnp.where(good, new, base), radius.astype(dtype)), lambda s: s, s)
+        return after
 
     z = jnp.clip(x, lower, upper)
     radius = jnp.asarray(start, dtype)

@@ -205,8 +205,8 @@ def fmin_cobyla(func: Function, x0: ArrayLike, cons: Any, args: Any = (), consar
     >>> import functrans as ft
     >>> f = lambda x: x[0] * x[1]
     >>> disc = lambda x: 1 - (x ** 2).sum()
-    >>> ft.scipy.optimize.fmin_cobyla(f, [0.0, 0.1], disc, rhoend=1e-6).round(2).tolist()
-    [-0.71, 0.71]
+    >>> print(ft.scipy.optimize.fmin_cobyla(f, [0.0, 0.1], disc, rhoend=1e-6).round(2))
+    [-0.71  0.71]
     """
     values = _tuple(args)
     more = values if consargs is None else _tuple(consargs)

@@ -332,7 +332,7 @@ class StateSpace(_System):
                              where=user_source(), why="it is a number or a matrix.")
         return gain
 
-    def __mul__(self, other: Any) -> Any:  # type: ignore[override]
+    def __mul__(self, other: Any) -> Any:
         it = self._other(other)
         if not isinstance(it, StateSpace):
             if it.ndim == 0:
@@ -345,7 +345,7 @@ class StateSpace(_System):
         c = jnp.concatenate([self.C, matmul(self.D, it.C)], axis=1)
         return _of(StateSpace, (a, b, c, matmul(self.D, it.D)), self.dt)
 
-    def __rmul__(self, other: Any) -> Any:  # type: ignore[override]
+    def __rmul__(self, other: Any) -> Any:
         it = self._other(other)
         if it.ndim == 0:
             return _of(StateSpace, (self.A, self.B, self.C * it, self.D * it), self.dt)

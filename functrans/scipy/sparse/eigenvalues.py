@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from functrans import lax, random
 from functrans import numpy as jnp
@@ -17,9 +19,9 @@ from functrans.sparse.linalg import lobpcg_standard
 from functrans.typing import Array, ArrayLike
 
 # what is wanted comes first: keys by which eigenvalues are sorted, the largest first
-_KEYS = {"LM": jnp.abs, "SM": lambda w: -jnp.abs(w), "LA": jnp.real, "SA": lambda w: -jnp.real(w),
+_KEYS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType({"LM": jnp.abs, "SM": lambda w: -jnp.abs(w), "LA": jnp.real, "SA": lambda w: -jnp.real(w),
          "LR": jnp.real, "SR": lambda w: -jnp.real(w), "LI": lambda w: jnp.abs(jnp.imag(w)),
-         "SI": lambda w: -jnp.abs(jnp.imag(w))}
+         "SI": lambda w: -jnp.abs(jnp.imag(w))})
 
 
 def _product(u: Array, v: Array) -> Array:
@@ -79,7 +81,7 @@ def _wanted(apply: Product, start: Array, k: int, m: int, which: str, tol: float
         found: tuple[Array, Array] = lax.fori_loop(first, m, expand, (basis, s))
         return found
 
-    def unfinished(state: Any) -> Array:
+    def unfinished(state: Any) -> Any:
         _, _, ended, count = state
         return ~ended & (count < maxiter)
 

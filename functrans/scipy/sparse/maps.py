@@ -200,7 +200,8 @@ def aslinearoperator(A: Any) -> LinearOperator:
 
         if A.ndim != 2:
             raise _no_matrix(A.shape)
-        return LinearOperator(A.shape, partial(operator.matmul, matrix), back,
+        m, n = A.shape
+        return LinearOperator((m, n), partial(operator.matmul, matrix), back,
                               partial(operator.matmul, matrix), dtype, back)
     x = jnp.asarray(A)
     if x.ndim != 2:
@@ -209,7 +210,8 @@ def aslinearoperator(A: Any) -> LinearOperator:
         x = x.astype(default_float())
     to = partial(jnp.matmul, x, precision="highest")
     back = partial(jnp.matmul, x.conj().T, precision="highest")
-    return LinearOperator(x.shape, to, back, to, x.dtype, back)
+    m, n = x.shape
+    return LinearOperator((m, n), to, back, to, x.dtype, back)
 
 
 def _no_matrix(shape: Any) -> ShapeError:

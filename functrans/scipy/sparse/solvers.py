@@ -108,7 +108,7 @@ def _bidiagonal(op: LinearOperator, b: Array, damp: Array, x: Array, atol: float
     u, beta = _unit(b - op.matvec(x))
     v, alpha = _unit(op.rmatvec(u))
 
-    def unfinished(state: Any) -> Array:
+    def unfinished(state: Any) -> Any:
         return (state["stop"] == 0) & (state["count"] < most)
 
     def improve(s: Any) -> Any:
@@ -183,7 +183,7 @@ def minres(A: Any, b: ArrayLike, x0: ArrayLike | None = None, *, rtol: float = 1
         beta = jnp.sqrt(jnp.maximum(dot(r, z), 0))
         limit = rtol * jnp.sqrt(jnp.maximum(dot(b, before(b)), 0))
 
-        def unfinished(s: Any) -> Array:
+        def unfinished(s: Any) -> Any:
             return (jnp.abs(s["phi"]) > limit) & (s["count"] < most) & (s["beta"] > 0)
 
         def improve(s: Any) -> Any:
@@ -250,7 +250,7 @@ def expm_multiply(A: Any, B: ArrayLike, start: Any = None, stop: Any = None,
         def part(state: Any) -> Any:
             k, b = state
 
-            def more(s: Any) -> Array:
+            def more(s: Any) -> Any:
                 _, term, total, j = s
                 return (jnp.max(jnp.abs(term)) > 0.1 * eps * jnp.max(jnp.abs(total))) & (j < 60)
 
@@ -323,7 +323,7 @@ def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
         squares: Array = _dense((size * size).sum(axis))
         return jnp.sqrt(squares)
     if ord in (None, "fro", "f"):
-        return _size(x.data)  # type: ignore[attr-defined]
+        return _size(x.data)
     if ord not in (1, -1, jnp.inf, -jnp.inf):
         raise ArgumentError(f"functrans.scipy.sparse.linalg.norm: ord={ord!r}.",
                             where=user_source(), fix="'fro', 1, -1, inf or -inf")

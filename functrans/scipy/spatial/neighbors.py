@@ -37,8 +37,8 @@ class KDTree:
     >>> import functrans as ft
     >>> tree = ft.scipy.spatial.KDTree([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0]])
     >>> distances, indices = tree.query([0.0, 0.5], k=2)
-    >>> distances.round(3).tolist(), indices.tolist()
-    ([0.5, 1.118], [0, 2])
+    >>> print(distances.round(3), indices)
+    [0.5   1.118] [0 2]
     """
 
     def __init__(self, data: ArrayLike, leafsize: int = 10, compact_nodes: bool = True,

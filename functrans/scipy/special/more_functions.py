@@ -225,8 +225,8 @@ def jn_zeros(n: int, nt: int) -> Array:
     """The first nt zeros above 0 of the Bessel function of the first kind of integer order n.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.jn_zeros(0, 2).round(4).tolist()
-    [2.4048, 5.5201]
+    >>> print(ft.scipy.special.jn_zeros(0, 2).round(4))
+    [2.4048 5.5201]
     """
     return _zeros("jn_zeros", lambda x: jv(np.float64(n), x), n, nt)
 
@@ -235,7 +235,7 @@ def jnp_zeros(n: int, nt: int) -> Array:
     """The first nt zeros above 0 of the derivative of the Bessel function of the first kind.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.jnp_zeros(1, 1).round(4).tolist()
+    >>> print(ft.scipy.special.jnp_zeros(1, 1).round(4))
     [1.8412]
     """
     return _zeros("jnp_zeros", lambda x: jvp(np.float64(n), x), n, nt)
@@ -245,7 +245,7 @@ def yn_zeros(n: int, nt: int) -> Array:
     """The first nt zeros above 0 of the Bessel function of the second kind of integer order n.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.yn_zeros(0, 1).round(4).tolist()
+    >>> print(ft.scipy.special.yn_zeros(0, 1).round(4))
     [0.8936]
     """
     return _zeros("yn_zeros", lambda x: yn(np.float64(n), x), n, nt)
@@ -255,7 +255,7 @@ def ynp_zeros(n: int, nt: int) -> Array:
     """The first nt zeros above 0 of the derivative of the Bessel function of the second kind.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.ynp_zeros(0, 1).round(4).tolist()
+    >>> print(ft.scipy.special.ynp_zeros(0, 1).round(4))
     [2.1971]
     """
     def slope(x: Any) -> Any:  # the order -1 is minus that of 1
@@ -321,8 +321,8 @@ def roots_chebyc(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [-2, 2] of f(x) / sqrt(1 - x^2 / 4).
 
     >>> import functrans as ft
-    >>> ft.scipy.special.roots_chebyc(2)[0].round(4).tolist()
-    [-1.4142, 1.4142]
+    >>> print(ft.scipy.special.roots_chebyc(2)[0].round(4))
+    [-1.4142  1.4142]
     """
     return _moved(roots_chebyt(n), mu, 2.0, 0.0, 2.0)
 

@@ -442,7 +442,7 @@ class NCX2(HalfLine):
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.ncx2.cdf(2.0, 2.0, 1.0)), 4)
-    0.4664
+    0.4699
     """
 
     shapes = ("df", "nc")
@@ -463,12 +463,10 @@ class NCX2(HalfLine):
         return jnp.where(some, log, central)
 
     def below(self, z: Array, df: Array, nc: Array) -> Array:
-        wide = [v.astype(np.float64) for v in (df, nc, z)]
-        return _mixture(*wide, False).astype(z.dtype)
+        return _mixture(*(v.astype(np.float64) for v in (df, nc, z)), upper=False).astype(z.dtype)
 
     def above(self, z: Array, df: Array, nc: Array) -> Array:
-        wide = [v.astype(np.float64) for v in (df, nc, z)]
-        return _mixture(*wide, True).astype(z.dtype)
+        return _mixture(*(v.astype(np.float64) for v in (df, nc, z)), upper=True).astype(z.dtype)
 
     def expected(self, df: Array, nc: Array) -> Array:
         return df + nc
