@@ -91,7 +91,8 @@ NARROW = {
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
 # absent (triton, scipy)
-LAZY = {"sympy", "triton", "importlib.metadata", "scipy.sparse.linalg", "mpi4py", "mpi4py.MPI"}
+LAZY = {"sympy", "triton", "importlib.metadata", "scipy.optimize", "scipy.sparse.linalg", "mpi4py",
+        "mpi4py.MPI"}
 # what `import functrans`, or a program from the disk cache, does without: 20 ms of the import, and
 # 30 of the first result
 DEFERRED = {
@@ -139,6 +140,7 @@ DEFERRED = {
 SCIPY_USERS = {
     "array_api_programs.py",
     "direct.py",
+    "integer.py",
     "scipy_programs.py",
     "test_arguments.py",
     "test_at_once.py",

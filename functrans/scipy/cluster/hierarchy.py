@@ -563,7 +563,8 @@ class ClusterNode:
         return found
 
 
-def to_tree(Z: ArrayLike, rd: bool = False) -> Any:
+def to_tree(Z: ArrayLike, rd: bool = False
+            ) -> ClusterNode | tuple[ClusterNode, list[ClusterNode]]:
     """The root of the tree of a known linkage, with `rd` also the list of all nodes by number.
 
     >>> import functrans as ft

@@ -267,8 +267,8 @@ def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
             jnp.max(jnp.where(some, -off, 0), axis=(-2, -1), initial=0))
 
 
-def eigvalsh_tridiagonal(d: ArrayLike, e: ArrayLike, select: str = "a", select_range: Any = None,
-                         check_finite: bool = True, tol: float = 0.0, lapack_driver: str = "auto"
+def eigvalsh_tridiagonal(d: ArrayLike, e: ArrayLike, select: str = "a",
+                         select_range: tuple[float, float] | None = None, check_finite: bool = True, tol: float = 0.0, lapack_driver: str = "auto"
                          ) -> Array:
     """Eigenvalues of the symmetric matrix of diagonal d and off-diagonal e; see `eigh_tridiagonal`.
 
@@ -334,8 +334,9 @@ def _diagonal(x: Array, k: int = 0) -> Array:
         (*x.shape[:-1], n, n), x.dtype)
 
 
-def clarkson_woodruff_transform(input_matrix: ArrayLike, sketch_size: int, rng: Any = None, *,
-                                seed: Any = None) -> Array:
+def clarkson_woodruff_transform(input_matrix: ArrayLike, sketch_size: int,
+                                rng: Array | int | None = None, *,
+                                seed: Array | int | None = None) -> Array:
     """A sketch (sketch_size, n) of a matrix (m, n): its rows added with random signs at random.
 
     `rng` is a key or a seed (0 by default). Source: Clarkson and Woodruff, STOC (2013).
@@ -346,7 +347,7 @@ def clarkson_woodruff_transform(input_matrix: ArrayLike, sketch_size: int, rng: 
     """
     (x,) = promote_dtypes_inexact("linalg.clarkson_woodruff_transform", input_matrix)
     given = seed if rng is None else rng
-    key = random.key(int(given or 0)) if given is None or isinstance(given, int) else given
+    key = random.key(given or 0) if given is None or isinstance(given, int) else given
     one, two = random.split(key)
     to = random.randint(one, (x.shape[0],), 0, sketch_size)
     signs = random.rademacher(two, (x.shape[0], 1), x.dtype)

@@ -18,7 +18,8 @@ from functrans.typing import Array
 
 
 class Bounds(NamedTuple):
-    """Bounds lb <= x <= ub of variables; infinite ones are none. All methods keep to them.
+    """Bounds lb <= x <= ub of variables; infinite ones are none. All methods keep to them;
+    `bounds.residual(x)` says how far they are.
 
     >>> import functrans as ft
     >>> bounds = ft.scipy.optimize.Bounds(0.0, 1.0)
@@ -38,7 +39,8 @@ class Bounds(NamedTuple):
 
 
 class LinearConstraint(NamedTuple):
-    """lb <= A @ x <= ub; where lb and ub are equal, an equation. `keep_feasible` is accepted.
+    """lb <= A @ x <= ub; where lb and ub are equal, an equation. `keep_feasible` is accepted;
+    `line.residual(x)` says how far both sides are.
 
     >>> import functrans as ft
     >>> line = ft.scipy.optimize.LinearConstraint([[1.0, 1.0]], 1.0, 1.0)

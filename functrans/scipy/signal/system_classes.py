@@ -29,7 +29,12 @@ __all__ = ["StateSpace", "TransferFunction", "ZerosPolesGain", "dlti", "lti"]
 
 
 class _System(tuple):  # type: ignore[type-arg]
-    """The parts of a system, with the step of time behind those of a discrete one."""
+    """The parts of a system, with the step of time behind those of a discrete one.
+
+    `system.to_tf()`, `system.to_zpk()` and `system.to_ss()` are its other forms; `system.step()`,
+    `system.impulse()`, `system.output(u, t)`, `system.bode()` and `system.freqresp()` what it
+    does; `system.to_discrete(dt)` is a continuous one in steps.
+    """
 
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()

@@ -13,15 +13,22 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.scipy.arguments import known_size, one_of, refused
 from functrans.scipy.linalg import lu_factor, lu_solve
-from functrans.scipy.sparse.maps import LinearOperator, Product, aslinearoperator, square_map
+from functrans.scipy.sparse.maps import (
+    LinearOperator,
+    Matrix,
+    Product,
+    aslinearoperator,
+    square_map,
+)
 from functrans.sparse.base import JAXSparse
 from functrans.sparse.linalg import lobpcg_standard
 from functrans.typing import Array, ArrayLike
 
 # what is wanted comes first: keys by which eigenvalues are sorted, the largest first
-_KEYS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType({"LM": jnp.abs, "SM": lambda w: -jnp.abs(w), "LA": jnp.real, "SA": lambda w: -jnp.real(w),
-         "LR": jnp.real, "SR": lambda w: -jnp.real(w), "LI": lambda w: jnp.abs(jnp.imag(w)),
-         "SI": lambda w: -jnp.abs(jnp.imag(w))})
+_KEYS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType({
+    "LM": jnp.abs, "SM": lambda w: -jnp.abs(w), "LA": jnp.real, "SA": lambda w: -jnp.real(w),
+    "LR": jnp.real, "SR": lambda w: -jnp.real(w), "LI": lambda w: jnp.abs(jnp.imag(w)),
+    "SI": lambda w: -jnp.abs(jnp.imag(w))})
 
 
 def _product(u: Array, v: Array) -> Array:
@@ -162,9 +169,10 @@ def _inverse(name: str, A: Any, op: LinearOperator, sigma: Any, OPinv: Any, dtyp
     return lambda v: lu_solve(factors, v.astype(whole)).astype(v.dtype)
 
 
-def eigsh(A: Any, k: int = 6, M: None = None, sigma: Any = None, which: str = "LM",
+def eigsh(A: Matrix, k: int = 6, M: None = None, sigma: complex | None = None, which: str = "LM",
           v0: ArrayLike | None = None, ncv: int | None = None, maxiter: int | None = None,
-          tol: float = 0, return_eigenvectors: bool = True, Minv: None = None, OPinv: Any = None,
+          tol: float = 0, return_eigenvectors: bool = True, Minv: None = None,
+         OPinv: Matrix | None = None,
           mode: str = "normal") -> Array | tuple[Array, Array]:
     """k eigenvalues, increasing, and vectors of a Hermitian matrix (n, n), dense, sparse or a map.
 
@@ -199,9 +207,10 @@ def _standard(name: str, M: Any, Minv: Any, mode: str) -> None:
                       "the operator of L^-1 A L^-*, with M = L L*")
 
 
-def eigs(A: Any, k: int = 6, M: None = None, sigma: Any = None, which: str = "LM",
+def eigs(A: Matrix, k: int = 6, M: None = None, sigma: complex | None = None, which: str = "LM",
          v0: ArrayLike | None = None, ncv: int | None = None, maxiter: int | None = None,
-         tol: float = 0, return_eigenvectors: bool = True, Minv: None = None, OPinv: Any = None,
+         tol: float = 0, return_eigenvectors: bool = True, Minv: None = None,
+         OPinv: Matrix | None = None,
          OPpart: None = None) -> Array | tuple[Array, Array]:
     """k eigenvalues and vectors of a square matrix, dense, sparse or a map, in complex dtypes.
 
@@ -220,10 +229,11 @@ def eigs(A: Any, k: int = 6, M: None = None, sigma: Any = None, which: str = "LM
     return (w, v) if return_eigenvectors else w
 
 
-def svds(A: Any, k: int = 6, ncv: int | None = None, tol: float = 0, which: str = "LM",
+def svds(A: Matrix, k: int = 6, ncv: int | None = None, tol: float = 0, which: str = "LM",
          v0: ArrayLike | None = None, maxiter: int | None = None,
-         return_singular_vectors: bool | str = True, solver: str = "arpack", rng: Any = None,
-         options: Any = None) -> Any:
+         return_singular_vectors: bool | str = True, solver: str = "arpack",
+         rng: Array | int | None = None, options: None = None
+         ) -> Array | tuple[Array | None, Array, Array | None]:
     """k singular values of a matrix (m, n), increasing, between their left and right vectors.
 
     U (m, k), s and V* (k, n), or s alone, or with "u" and "vh" the ones that are named. `which` is
@@ -253,7 +263,7 @@ def svds(A: Any, k: int = 6, ncv: int | None = None, tol: float = 0, which: str 
             None if return_singular_vectors == "u" else right.conj().T)
 
 
-def lobpcg(A: Any, X: ArrayLike, B: None = None, M: None = None, Y: None = None,
+def lobpcg(A: Matrix, X: ArrayLike, B: None = None, M: None = None, Y: None = None,
            tol: float | None = None, maxiter: int | None = None, largest: bool = True,
            verbosityLevel: int = 0, retLambdaHistory: bool = False,
            retResidualNormsHistory: bool = False, restartControl: int = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
 Product = Callable[[Array], Array]
+Matrix = Union[ArrayLike, JAXSparse, "LinearOperator"]
 
 
 class LinearOperator:
@@ -179,7 +180,7 @@ class LinearOperator:
         return found
 
 
-def aslinearoperator(A: Any) -> LinearOperator:
+def aslinearoperator(A: Matrix) -> LinearOperator:
     """A matrix (m, n), dense or sparse, as a `LinearOperator`.
 
     >>> import functrans as ft
@@ -219,7 +220,7 @@ def _no_matrix(shape: Any) -> ShapeError:
                       why="a matrix has two axes.", fix="LinearOperator((m, n), matvec)")
 
 
-def square_map(name: str, A: Any) -> LinearOperator:
+def square_map(name: str, A: Matrix) -> LinearOperator:
     """The operator of a square matrix."""
     found = aslinearoperator(A)
     if found.shape[0] != found.shape[1]:

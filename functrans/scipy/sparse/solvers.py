@@ -14,7 +14,7 @@ from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact
 from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.sparse.krylov import cg, spsolve
-from functrans.scipy.sparse.maps import LinearOperator, aslinearoperator, square_map
+from functrans.scipy.sparse.maps import LinearOperator, Matrix, aslinearoperator, square_map
 from functrans.sparse.base import JAXSparse
 from functrans.typing import Array, ArrayLike
 
@@ -54,9 +54,9 @@ def _least(name: str, A: Any, b: ArrayLike, damp: ArrayLike, x0: ArrayLike | Non
     return x, aux, op, right
 
 
-def lsqr(A: Any, b: ArrayLike, damp: ArrayLike = 0.0, atol: float = 1e-6, btol: float = 1e-6,
+def lsqr(A: Matrix, b: ArrayLike, damp: ArrayLike = 0.0, atol: float = 1e-6, btol: float = 1e-6,
          conlim: float = 1e8, iter_lim: int | None = None, show: bool = False,
-         calc_var: bool = False, x0: ArrayLike | None = None) -> tuple[Any, ...]:
+         calc_var: bool = False, x0: ArrayLike | None = None) -> tuple[Array, ...]:
     """x with the least |A x - b|^2 + damp^2 |x|^2, of an (m, n) matrix or map, and how it ended.
 
     (x, istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, var) as SciPy has them: istop is 1
@@ -82,9 +82,9 @@ def lsqr(A: Any, b: ArrayLike, damp: ArrayLike = 0.0, atol: float = 1e-6, btol: 
             jnp.zeros_like(jnp.real(x)))
 
 
-def lsmr(A: Any, b: ArrayLike, damp: ArrayLike = 0.0, atol: float = 1e-6, btol: float = 1e-6,
+def lsmr(A: Matrix, b: ArrayLike, damp: ArrayLike = 0.0, atol: float = 1e-6, btol: float = 1e-6,
          conlim: float = 1e8, maxiter: int | None = None, show: bool = False,
-         x0: ArrayLike | None = None) -> tuple[Any, ...]:
+         x0: ArrayLike | None = None) -> tuple[Array, ...]:
     """x with the least |A x - b|^2 + damp^2 |x|^2, of an (m, n) matrix or map, and how it ended.
 
     (x, istop, itn, normr, normar, norma, conda, normx); see `lsqr`, whose iterations these are.
@@ -151,8 +151,8 @@ def _bidiagonal(op: LinearOperator, b: Array, damp: Array, x: Array, atol: float
                       end["size"] * end["inverse"], end["gradient"])
 
 
-def minres(A: Any, b: ArrayLike, x0: ArrayLike | None = None, *, rtol: float = 1e-5,
-           shift: ArrayLike = 0.0, maxiter: int | None = None, M: Any = None,
+def minres(A: Matrix, b: ArrayLike, x0: ArrayLike | None = None, *, rtol: float = 1e-5,
+           shift: ArrayLike = 0.0, maxiter: int | None = None, M: Matrix | None = None,
            callback: None = None, show: bool = False, check: bool = False) -> tuple[Array, Array]:
     """x with (A - shift) x = b of least residual for Hermitian A, and 0 or the number of steps.
 
@@ -220,8 +220,9 @@ def minres(A: Any, b: ArrayLike, x0: ArrayLike | None = None, *, rtol: float = 1
     return x, jnp.where(met, 0, count)
 
 
-def expm_multiply(A: Any, B: ArrayLike, start: Any = None, stop: Any = None,
-                  num: int | None = None, endpoint: bool | None = None, traceA: Any = None
+def expm_multiply(A: Matrix, B: ArrayLike, start: float | None = None,
+                  stop: float | None = None, num: int | None = None,
+                  endpoint: bool | None = None, traceA: complex | None = None
                   ) -> Array:
     """expm(A) B for a square matrix or map A and a vector or columns B, without expm(A).
 
@@ -280,8 +281,8 @@ def expm_multiply(A: Any, B: ArrayLike, start: Any = None, stop: Any = None,
     return jnp.concatenate([first[None], rest])
 
 
-def onenormest(A: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, compute_w: bool = False
-               ) -> Array:
+def onenormest(A: Matrix, t: int = 2, itmax: int = 5, compute_v: bool = False,
+               compute_w: bool = False) -> Array:
     """The 1-norm of a matrix or map, exactly: of a map by its product with one.
 
     Raises ArgumentError for `compute_v` and `compute_w`.
@@ -299,7 +300,7 @@ def onenormest(A: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, comp
     return norm(A, 1) if isinstance(A, JAXSparse) else jnp.linalg.norm(jnp.asarray(A), 1)
 
 
-def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
+def norm(x: JAXSparse, ord: float | str | None = None, axis: int | None = None) -> Array:
     """A norm of a sparse matrix: "fro" (the default), 1, inf, -1 or -inf; of rows or columns: axis.
 
     Raises ArgumentError for others, and for arrays that are not sparse.
@@ -323,8 +324,9 @@ def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
         squares: Array = _dense((size * size).sum(axis))
         return jnp.sqrt(squares)
     if ord in (None, "fro", "f"):
-        return _size(x.data)
-    if ord not in (1, -1, jnp.inf, -jnp.inf):
+        data: Any = x
+        return _size(data.data)
+    if isinstance(ord, str) or ord not in (1, -1, jnp.inf, -jnp.inf):
         raise ArgumentError(f"functrans.scipy.sparse.linalg.norm: ord={ord!r}.",
                             where=user_source(), fix="'fro', 1, -1, inf or -inf")
     sums = _dense(abs(x).sum(0 if abs(ord) == 1 else 1))
@@ -336,8 +338,9 @@ def _dense(x: Any) -> Array:
     return out
 
 
-def spsolve_triangular(A: Any, b: ArrayLike, lower: bool = True, overwrite_A: bool = False,
-                       overwrite_b: bool = False, unit_diagonal: bool = False) -> Array:
+def spsolve_triangular(A: ArrayLike | JAXSparse, b: ArrayLike, lower: bool = True,
+                       overwrite_A: bool = False, overwrite_b: bool = False,
+                       unit_diagonal: bool = False) -> Array:
     """x with A x = b for a triangular matrix, which becomes a dense one.
 
     >>> import functrans as ft
@@ -351,7 +354,7 @@ def spsolve_triangular(A: Any, b: ArrayLike, lower: bool = True, overwrite_A: bo
     return out
 
 
-def factorized(A: Any) -> Callable[[ArrayLike], Array]:
+def factorized(A: JAXSparse) -> Callable[[ArrayLike], Array]:
     """The function that solves A x = b; see `spsolve`, which each call is.
 
     >>> import functrans as ft

@@ -32,8 +32,8 @@ class MedianTestResult(NamedTuple):
 _TIES = 1 + 1e-11  # probabilities that differ by rounding alone are equal
 
 
-def fisher_exact(table: ArrayLike, alternative: str | None = None, *, rng: Any = None,
-                 n_resamples: int = 9999) -> SignificanceResult:
+def fisher_exact(table: ArrayLike, alternative: str | None = None, *,
+                 rng: Array | int | None = None, n_resamples: int = 9999) -> SignificanceResult:
     """Whether rows and columns of a table are independent, given its margins.
 
     Of two by two the statistic is the ratio of the odds; of two sides (the default) the p-value is

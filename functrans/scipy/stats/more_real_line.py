@@ -407,12 +407,12 @@ class Pearson3(Continuous):
 # Noncentral squares ----------------------------------------------------------------------------
 
 
-def _mixture(df: Array, nc: Array, x: Array, upper: bool) -> Array:
+def _mixture(df: Array, nc: Array, z: Array, upper: bool) -> Array:
     """The mean of gamma probabilities whose shapes have a Poisson distribution, in float64.
 
     From the largest weight on terms are added to both sides, until they are too small to count.
     """
-    half, y = 0.5 * nc, 0.5 * x
+    df, half, y = (factor * v.astype(np.float64) for factor, v in ((1, df), (0.5, nc), (0.5, z)))
     share = special.gammaincc if upper else special.gammainc
     start = lax.floor(half)
 
@@ -434,7 +434,7 @@ def _mixture(df: Array, nc: Array, x: Array, upper: bool) -> Array:
     def going(total: Array, last: Array) -> Array:
         return last > 1e-18 * jnp.maximum(total, 1e-300)
 
-    return loop(step, (first, jnp.ones_like(first)), going, _TERMS)[0]
+    return loop(step, (first, jnp.ones_like(first)), going, _TERMS)[0].astype(z.dtype)
 
 
 class NCX2(HalfLine):
@@ -463,10 +463,10 @@ class NCX2(HalfLine):
         return jnp.where(some, log, central)
 
     def below(self, z: Array, df: Array, nc: Array) -> Array:
-        return _mixture(*(v.astype(np.float64) for v in (df, nc, z)), upper=False).astype(z.dtype)
+        return _mixture(df, nc, z, False)
 
     def above(self, z: Array, df: Array, nc: Array) -> Array:
-        return _mixture(*(v.astype(np.float64) for v in (df, nc, z)), upper=True).astype(z.dtype)
+        return _mixture(df, nc, z, True)
 
     def expected(self, df: Array, nc: Array) -> Array:
         return df + nc
