@@ -52,6 +52,7 @@ SEARCHES = {
     "basinhopping": lambda f: optimize.basinhopping(f, np.array([3.0, 2.0]), 60, stepsize=1.0)}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SEARCHES)
 def test_searches_have_the_derivatives_of_the_minimum(name):
     def lowest(a):
@@ -78,6 +79,7 @@ def test_options_of_hops_and_annealing():
         assert plain.fun < 2 and plain.nit == 300
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("method", ["COBYLA", "COBYQA"])
 def test_models_of_values(method):
     def f(x):

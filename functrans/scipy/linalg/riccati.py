@@ -268,7 +268,8 @@ def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
 
 
 def eigvalsh_tridiagonal(d: ArrayLike, e: ArrayLike, select: str = "a",
-                         select_range: tuple[float, float] | None = None, check_finite: bool = True, tol: float = 0.0, lapack_driver: str = "auto"
+                         select_range: tuple[float, float] | None = None,
+                         check_finite: bool = True, tol: float = 0.0, lapack_driver: str = "auto"
                          ) -> Array:
     """Eigenvalues of the symmetric matrix of diagonal d and off-diagonal e; see `eigh_tridiagonal`.
 

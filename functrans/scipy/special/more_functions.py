@@ -214,11 +214,18 @@ def _zeros(name: str, fun: Callable[[Any], Any], n: Any, nt: Any) -> Array:
         values = np.asarray(fun(grid))
         at = np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0)[:count]
     low, high, sign = grid[at], grid[at + 1], np.sign(values[at])
-    for _ in range(52):
+    for _ in range(8):
         middle = 0.5 * (low + high)
         left = np.sign(np.asarray(fun(middle))) == sign
         low, high = np.where(left, middle, low), np.where(left, high, middle)
-    return jnp.asarray(0.5 * (low + high), default_float())
+    # from an interval of 1/500 secants need four steps
+    f_low, f_high = np.asarray(fun(low)), np.asarray(fun(high))
+    for _ in range(6):
+        apart = f_high - f_low
+        step = np.where(apart == 0, 0.0, f_high * (high - low) / np.where(apart == 0, 1.0, apart))
+        low, f_low, high = high, f_high, high - step
+        f_high = np.asarray(fun(high))
+    return jnp.asarray(high, default_float())
 
 
 def jn_zeros(n: int, nt: int) -> Array:
