@@ -120,6 +120,9 @@ def test_what_is_refused():
         optimize.differential_evolution(rastrigin, BOX, strategy="best")
     with pytest.raises(ArgumentError, match="finite"):
         optimize.differential_evolution(rastrigin, [(0, None)])
+    for bounds in ((0, 1), 3, [(1, 0)], [(0, np.inf)]):
+        with pytest.raises(ArgumentError, match="bounds"):
+            optimize.dual_annealing(rastrigin, bounds)
     with pytest.raises(ArgumentError, match="key"):
         optimize.dual_annealing(rastrigin, BOX, rng=np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="visit"):

@@ -148,6 +148,8 @@ def test_what_is_refused():
         linalg.eigsh(H[:3, :3], 3)
     with pytest.raises(ArgumentError, match="OPinv"):
         linalg.eigsh(linalg.aslinearoperator(H), 2, sigma=1.0)
+    with pytest.raises(ArgumentError, match="shape is not known"):
+        linalg.eigsh(lambda x: x, 2)
     with pytest.raises(ShapeError, match="square"):
         linalg.eigs(A[:3], 1)
     with pytest.raises(ShapeError, match="rows of A"):

@@ -12,6 +12,7 @@ from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, shown
 from functrans.core.source import user_source
+from functrans.numpy.common import is_traced
 from functrans.scipy.arguments import inexact, known_size, one_of, refused
 from functrans.scipy.optimize.constraints import Sides, sides_of
 from functrans.scipy.optimize.implicit import (
@@ -45,7 +46,10 @@ def box_of(name: str, bounds: Any) -> tuple[Array, Array]:
         lower, upper = jnp.broadcast_arrays(*inexact(bounds.lb, bounds.ub))
         lower, upper = jnp.atleast_1d(lower), jnp.atleast_1d(upper)
     else:
-        if not len(bounds) or any(len(b) != 2 or b[0] is None or b[1] is None for b in bounds):
+        pairs = isinstance(bounds, Sequence) or hasattr(bounds, "shape")
+        if not pairs or not len(bounds) or any(
+                not hasattr(b, "__len__") or len(b) != 2 or b[0] is None or b[1] is None
+                for b in bounds):
             raise ArgumentError(f"functrans.scipy.optimize.{name}: bounds are {shown(bounds)}.",
                                 where=user_source(), why="each variable has two finite ones.",
                                 fix="bounds=[(-1.0, 1.0), (0.0, 2.0)]")
@@ -54,6 +58,12 @@ def box_of(name: str, bounds: Any) -> tuple[Array, Array]:
     if lower.ndim != 1:
         raise ShapeError(f"functrans.scipy.optimize.{name}: the bounds have shape {lower.shape}.",
                          where=user_source(), why="there is a pair for each variable.")
+    if not is_traced(lower) and not is_traced(upper):
+        known = [np.asarray(lax.stop_gradient(v)) for v in (lower, upper)]
+        if not (np.isfinite(known).all() and (known[0] <= known[1]).all()):
+            raise ArgumentError(f"functrans.scipy.optimize.{name}: bounds from {known[0]} to "
+                                f"{known[1]}.", where=user_source(),
+                                why="they are finite, and the lower one comes first.")
     return lower, upper
 
 

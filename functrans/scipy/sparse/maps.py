@@ -204,6 +204,10 @@ def aslinearoperator(A: Matrix) -> LinearOperator:
         m, n = A.shape
         return LinearOperator((m, n), partial(operator.matmul, matrix), back,
                               partial(operator.matmul, matrix), dtype, back)
+    if callable(A):
+        raise ArgumentError("functrans.scipy.sparse.linalg: A is a function, whose shape is not "
+                            "known.", where=user_source(),
+                            fix="LinearOperator((m, n), A)")
     x = jnp.asarray(A)
     if x.ndim != 2:
         raise _no_matrix(x.shape)

@@ -92,7 +92,7 @@ def _spanning(unit: Any, candidates: Any) -> list[int]:
             raise ArgumentError("functrans.scipy: the points lie in a plane of fewer "
                                 f"dimensions than {dims}.", where=user_source(),
                                 why="no simplex is between them.",
-                                fix="NearestNDInterpolator, or fewer coordinates")
+                                fix="fewer coordinates, or another point")
         basis = np.concatenate([basis, off[at:at + 1] / size[at]])
         chosen.append(int(candidates[at]))
     return chosen
