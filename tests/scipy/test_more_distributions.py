@@ -85,3 +85,33 @@ def test_derivatives_and_draws(name):
     drawn = family.rvs(ft.random.key(1), *map(np.float32, rest), shape=(1500,))
     share = np.mean(np.asarray(drawn)[:, None] <= x, axis=0)
     np.testing.assert_allclose(share, [0.3, 0.6], atol=0.06)
+
+
+def test_distributions_of_matrices():
+    rng = np.random.default_rng(0)
+    x, a, b = rng.normal(size=(3, 2)), rng.normal(size=(3, 3)), rng.normal(size=(2, 2))
+    rows, columns = a @ a.T + np.eye(3), b @ b.T + np.eye(2)
+    np.testing.assert_allclose(stats.matrix_normal.logpdf(x, x * 0.5, rows, columns),
+                               theirs.matrix_normal.logpdf(x, x * 0.5, rows, columns))
+    for df in (2.5, np.inf):
+        np.testing.assert_allclose(
+            stats.multivariate_t.logpdf(x, x[0], columns, np.float64(df)),
+            theirs.multivariate_t.logpdf(x, x[0], columns, df))
+    np.testing.assert_allclose(stats.wishart.logpdf(rows, np.float64(4.5), 2 * np.eye(3) + rows),
+                               theirs.wishart.logpdf(rows, 4.5, 2 * np.eye(3) + rows))
+    check_grads(lambda s, d: stats.wishart.logpdf(rows, d, s @ s.T + np.eye(3)),
+                (a, np.float64(4.5)), 1)
+    key = ft.random.key(0)
+    drawn = np.asarray(stats.wishart.rvs(key, 5.0, rows.astype("float32"), 4000))
+    np.testing.assert_allclose(drawn.mean(0), 5 * rows, rtol=0.1, atol=1)
+    drawn = np.asarray(stats.multivariate_t.rvs(key, np.zeros(2), columns, 9.0, 8000))
+    np.testing.assert_allclose(np.cov(drawn.T), columns * 9 / 7, rtol=0.2, atol=0.3)
+    drawn = np.asarray(stats.matrix_normal.rvs(key, x, rows, columns, 4000))
+    np.testing.assert_allclose(np.cov(drawn[:, :, 0].T), rows * columns[0, 0], rtol=0.2, atol=0.5)
+    turns = np.asarray(stats.special_ortho_group.rvs(key, 3, 50))
+    np.testing.assert_allclose(turns @ turns.swapaxes(1, 2), np.eye(3)[None].repeat(50, 0),
+                               atol=1e-5)
+    np.testing.assert_allclose(np.linalg.det(turns), 1, atol=1e-5)
+    u = np.asarray(stats.unitary_group.rvs(key, 4))
+    np.testing.assert_allclose(u @ u.conj().T, np.eye(4), atol=1e-5)
+    assert stats.ortho_group.rvs(key, 4).shape == (4, 4)

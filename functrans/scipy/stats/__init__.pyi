@@ -47,6 +47,12 @@ from functrans.scipy.stats.lines import linregress as linregress
 from functrans.scipy.stats.lines import pointbiserialr as pointbiserialr
 from functrans.scipy.stats.lines import siegelslopes as siegelslopes
 from functrans.scipy.stats.lines import theilslopes as theilslopes
+from functrans.scipy.stats.matrices import matrix_normal as matrix_normal
+from functrans.scipy.stats.matrices import multivariate_t as multivariate_t
+from functrans.scipy.stats.matrices import ortho_group as ortho_group
+from functrans.scipy.stats.matrices import special_ortho_group as special_ortho_group
+from functrans.scipy.stats.matrices import unitary_group as unitary_group
+from functrans.scipy.stats.matrices import wishart as wishart
 from functrans.scipy.stats.means import ttest_1samp as ttest_1samp
 from functrans.scipy.stats.means import ttest_ind as ttest_ind
 from functrans.scipy.stats.means import ttest_ind_from_stats as ttest_ind_from_stats
