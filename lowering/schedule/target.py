@@ -172,6 +172,16 @@ class Measurements(Record):
     """The same of a product, whose epilogue keeps them there once a tile: with 102 to 124 of them
     products of a radiance field took 40 % longer than without the epilogue."""
 
+    written_out: int = 2048
+    """Multiply-adds of a thread that a kernel may have one by one in its text, where products have
+    no instruction of their own. LLVM and ptxas took 0.7 s for 1,024 of them, 1.3 for 2,048, 2.7 for
+    4,096, 4 for 8,192, and for the 16,384 of a gradient of attention with 256 features 15 to 27."""
+
+    written_out_shares: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({
+        "ieee": 1.0, "tf32x3": 0.4}))
+    """What a multiply-add of other precisions takes of that, which are several to an instruction of
+    a tensor core: 16,384 took 5.5 s at "tf32x3". The one product of "tf32" takes too little."""
+
     triangular_row: float = 370.0
     """What cuBLAS takes for a row of a triangular system, however many right-hand sides there are:
     2,048 rows 0.76 ms."""

@@ -32,6 +32,11 @@ FEW_OPERANDS = 12
 the kernel that takes most: one with more operands than these is not beside others with less, unless
 all programs run at once. Adam of 10 arrays of 256 numbers, in one kernel, takes 224 registers."""
 
+LONGEST_TEXT = 800
+"""Lines of the kernels of a launch, and their operands. 1,800 lines with 480 operands, casts and
+the updates of Adam, took 5.3 s to compile, and 770 lines 2.4; several texts are compiled side by
+side."""
+
 Written = list[KernelSource] | Call
 
 
@@ -60,7 +65,8 @@ def join_small_kernels(schedule: Schedule, written: Sequence[Written],
         schedule.steps, written, accessed, nbytes, strict=True)]
     launches = [_launches(w) for w in written]
     groups = [part for group in levels_of_small_steps(steps, target.measured.waiting_bytes)
-              for part in _alike(group, launches, target)]
+              for alike in _alike(group, launches, target)
+              for part in _short_enough(alike, launches)]
     keys = [[kernel_key(w) for k in group for w in launches[k]] for group in groups]
     alone = [[key] for group, of in zip(groups, keys, strict=True) if len(group) == 1
              for key in of]
@@ -90,6 +96,24 @@ def _alike(group: list[int], launches: Sequence[list[KernelSource]],
         return [group]
     few = [k for k in group if len(launches[k][0].operands) <= FEW_OPERANDS]
     return [part for part in (few, [k for k in group if k not in few]) if part]
+
+
+def _short_enough(group: list[int], launches: Sequence[list[KernelSource]]) -> list[list[int]]:
+    """The parts of a group whose texts a compiler reads in a moment; equal ones are read once."""
+    if _text_length(group, launches) <= LONGEST_TEXT:
+        return [group]
+    parts: list[list[int]] = [[]]
+    for k in sorted(group, key=lambda k: [w.text for w in launches[k]]):
+        if parts[-1] and _text_length([*parts[-1], k], launches) > LONGEST_TEXT:
+            parts.append([])
+        parts[-1].append(k)
+    return [sorted(part) for part in parts]
+
+
+def _text_length(group: Sequence[int], launches: Sequence[list[KernelSource]]) -> int:
+    kernels = [w for k in group for w in launches[k]]
+    return sum(text.count("\n") for text in {w.text for w in kernels}) \
+        + sum(len(w.operands) for w in kernels)
 
 
 def _with_ends_together(kernels: list[KernelSource], rejected: RejectedKernels,

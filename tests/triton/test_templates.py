@@ -363,7 +363,8 @@ CASES = {
     "negative scale": Case(17, 20, scale=-0.5), "steps": Case(18, 34, steps=2),
 }
 SHAPES = {"": attention_template.AttentionConfig(16, 16, 4, 2),
-          "persistent": attention_template.AttentionConfig(32, 16, 4, 2, True, 1)}
+          "persistent": attention_template.AttentionConfig(32, 16, 4, 2, True, 1),
+          "one loop": attention_template.AttentionConfig(16, 16, 8, 2, one_loop=True)}
 
 
 @pytest.mark.one_in(3)
@@ -409,6 +410,23 @@ def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
 def attend(dtype: str, length: int, size: int, **fields: Any) -> AttentionProblem:
     h = Heads(dtype, 4 * length * size, length * size, size)
     return AttentionProblem(2, 4, 4, length, length, size, size, h, h, h, h, size ** -0.5, **fields)
+
+
+@pytest.mark.parametrize("precision, longest", [("ieee", 2048), ("tf32x3", 5120)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("size", [16, 48, 64, 96, 168, 256])
+def test_products_of_attention_that_are_written_out_are_few(size: int, causal: bool,
+                                                            precision: str, longest: int) -> None:
+    p = attend("fp32", 500, size, causal=causal, precision=precision)
+    g = AttentionGradientProblem(p, p.q, p.q, p.q, p.q)
+    width = attention_template.power_of_two(size)
+    for products, found in ((2, attention_template.configs(p)), (3, dq_configs(g)),
+                            (4, dk_dv_configs(g))):
+        assert found
+        for c in found:
+            is_twice = not c.one_loop and (causal or products < 4)
+            each = products * c.block_m * c.block_n * width / (32 * c.warps)
+            assert (1 + is_twice) * each <= longest
 
 
 @pytest.mark.one_in(2)

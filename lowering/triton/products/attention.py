@@ -54,6 +54,8 @@ def launches_of_attention(call: Attend | AttendGradient, precision: str,
         attend, template = call, _forward(call, precision, unaligned, choose.target)
     else:
         attend, template = call.attend, _backward(call, precision, unaligned, choose.target)
+    if not all(template.configs):
+        raise UnsupportedKernel("kernels of attention would be too long to compile")
     p = _problem(attend)  # what is chosen does not depend on the alignment
     work = p.batch * p.heads * p.queries * p.keys * (p.size + p.value_size)
     cost = 2 * work / choose.target.measured.attention[p.q.dtype]
@@ -74,7 +76,11 @@ def _forward(call: Attend, precision: str, unaligned: Collection[Tensor],
              target: Target) -> _AttentionTemplate:
     p = _problem(call, precision, unaligned)
     places = _places({**call.views, **call.made}, call.sums)
-    return _AttentionTemplate([configs(p)], lambda chosen: forward(p, chosen[0], target=target),
+
+    def kernels(chosen: Sequence[AttentionConfig]) -> list[TemplateKernel]:
+        return forward(p, chosen[0], target=target)
+
+    return _AttentionTemplate([configs(p, target=target)], kernels,
                               places | _flagged(call.any_flags))
 
 
@@ -94,8 +100,8 @@ def _backward(call: AttendGradient, precision: str, unaligned: Collection[Tensor
 
     places = _places({**call.reads, **call.made}, call.attend.sums)
     places["products"] = PartialResults(1, layout.rows, "f32"), 0
-    return _AttentionTemplate([dq_configs(g), dk_dv_configs(g)], kernels,
-                              places | _flagged(call.any_flags))
+    return _AttentionTemplate([dq_configs(g, target=target), dk_dv_configs(g, target=target)],
+                              kernels, places | _flagged(call.any_flags))
 
 
 def _problem(call: Attend, precision: str = "ieee",

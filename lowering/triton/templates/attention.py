@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
     power_of_two,
 )
+from functrans.lowering.triton.templates.written_out import written_out
 
 __all__ = [
     "QUERY_BLOCK",
@@ -31,11 +34,13 @@ __all__ = [
     "AttentionTile",
     "Heads",
     "any_flag_pointers",
+    "bounded_configs",
     "configs",
     "constants",
     "extra_pointers",
     "forward",
     "launch",
+    "loops_over_keys",
     "set_any_flags",
     "source",
     "tile",
@@ -103,6 +108,18 @@ class AttentionProblem(Record):
         """Whether operands are rounded before tensor cores read them, who cut bits off."""
         return self.q.dtype == "fp32" and self.precision == "tf32"
 
+    @property
+    def width(self) -> int:
+        """The columns of the widest tiles."""
+        return max(power_of_two(self.size), power_of_two(self.value_size))
+
+    def written_out(self, config: AttentionConfig, of_keys: int, of_values: int, loops: int,
+                    target: Target) -> float:
+        """The multiply-adds of a thread in the text of so many products, in each of some loops."""
+        step = of_keys * power_of_two(self.size) + of_values * power_of_two(self.value_size)
+        return written_out(self.q.dtype, self.precision,
+                           loops * config.block_m * config.block_n * step, config.warps, target)
+
     def flops(self, of_keys: int, of_values: int) -> int:
         """The arithmetic of so many products along keys and along values, of what queries see."""
         seen = self.queries * self.keys
@@ -115,8 +132,8 @@ class AttentionProblem(Record):
 class AttentionConfig(Record):
     """`block_m` queries and `block_n` keys at a time; `persistent`: programs of a multiprocessor.
 
-    With descriptors, tiles come through the copy engine. `one_loop`: all blocks of causal scores
-    are tested, which short rows prefer to a loop of a block or two behind the other.
+    With descriptors, tiles come through the copy engine. `one_loop`: all blocks of scores are
+    tested, which short rows prefer to a loop of a block or two behind the other, and long texts.
     """
 
     block_m: int
@@ -160,7 +177,7 @@ cols = tl.arange(0, BLOCK_N)
 '''
 
 WALK = '''SPANS
-if CAUSAL and ONE_LOOP:
+if ONE_LOOP and (CAUSAL or not KEYS_EVEN):
     for start in range(0, end, BLOCK_N):
         BOUND_STEP
 else:
@@ -456,10 +473,38 @@ def forward(p: AttentionProblem, config: AttentionConfig, name: str = "attention
     return [launch(name, arguments, values, blocks, programs, config, target, p.flops(1, 1))]
 
 
-def configs(p: AttentionProblem, count: int = 6) -> list[AttentionConfig]:
+MOST_WARPS = 16
+
+
+def bounded_configs(configs: Iterable[AttentionConfig],
+                    length: Callable[[AttentionConfig], float],
+                    target: Target) -> list[AttentionConfig]:
+    """The configurations, with one loop or more warps where their text would be too long.
+
+    `length` is what `AttentionProblem.written_out` says of one. Tests of all blocks are nothing
+    beside products of that length, and of the warps each has fewer numbers.
+    """
+    found: dict[AttentionConfig, None] = {}
+    for c in configs:
+        others = [c, *[replace(c, one_loop=True, warps=w) for w in (
+            c.warps, 2 * c.warps, 4 * c.warps) if w <= MOST_WARPS]]
+        fitting = [o for o in others if length(o) <= target.measured.written_out]
+        found |= dict.fromkeys(fitting[:1])
+    return list(found)
+
+
+def loops_over_keys(p: AttentionProblem, config: AttentionConfig) -> int:
+    """How often the text has the products of a block of keys."""
+    return 1 if config.one_loop or (p.keys % config.block_n == 0 and not p.causal) else 2
+
+
+def configs(p: AttentionProblem, count: int = 6, target: Target = HOPPER) -> list[AttentionConfig]:
     """Configurations of `forward` worth trying, the likely best first."""
-    width = max(power_of_two(p.size), power_of_two(p.value_size))
-    if p.q.dtype == "fp32":
+    width = p.width
+    if p.q.dtype == "fp32" and p.precision != "tf32" and width > 128:
+        found = [AttentionConfig(16, 32, 8, 2, one_loop=True),
+                 AttentionConfig(16, 16, 8, 2, one_loop=True)]
+    elif p.q.dtype == "fp32":
         block = 64 if width <= 64 else 32
         found = [AttentionConfig(block, block, 8, 2), AttentionConfig(block, 32, 4, 2),
                  AttentionConfig(32, 32, 4, 2)]
@@ -479,4 +524,5 @@ def configs(p: AttentionProblem, count: int = 6) -> list[AttentionConfig]:
                  AttentionConfig(64, 32, 4, 2),
                  AttentionConfig(128, 64, 8, 2, True, 1)]
     short = [c for c in found if c.block_m <= power_of_two(p.queries, 64)]
-    return (short or found[-1:])[:count]
+    return bounded_configs(short or found[-1:], lambda c: p.written_out(
+        c, 1, 1, loops_over_keys(p, c), target), target)[:count]

@@ -24,9 +24,11 @@ from functrans.lowering.triton.templates.attention import (
     AttentionTile,
     Heads,
     any_flag_pointers,
+    bounded_configs,
     constants,
     extra_pointers,
     launch,
+    loops_over_keys,
     set_any_flags,
     source,
     tile,
@@ -37,7 +39,6 @@ from functrans.lowering.triton.templates.kernel import (
     Expression,
     TemplateKernel,
     pointer,
-    power_of_two,
 )
 
 __all__ = ["AttentionGradientProblem", "backward", "backward_in_one", "dk_dv_configs", "dq_configs",
@@ -380,12 +381,18 @@ def _pointers(g: AttentionGradientProblem, *names: str) -> list[Argument]:
     return [pointer(n, of[n].dtype, of[n].aligned) for n in names]
 
 
-def dq_configs(g: AttentionGradientProblem, count: int = 6) -> list[AttentionConfig]:
-    return _configs(g, count, False)
+def dq_configs(g: AttentionGradientProblem, count: int = 6,
+               target: Target = HOPPER) -> list[AttentionConfig]:
+    p = g.attention
+    return bounded_configs(_configs(g, False), lambda c: p.written_out(
+        c, 2, 1, loops_over_keys(p, c), target), target)[:count]
 
 
-def dk_dv_configs(g: AttentionGradientProblem, count: int = 6) -> list[AttentionConfig]:
-    return _configs(g, count, True)
+def dk_dv_configs(g: AttentionGradientProblem, count: int = 6,
+                  target: Target = HOPPER) -> list[AttentionConfig]:
+    p = g.attention
+    return bounded_configs(_configs(g, True), lambda c: p.written_out(
+        c, 2, 2, 2 if p.causal and not c.one_loop else 1, target), target)[:count]
 
 
 def in_one_configs(g: AttentionGradientProblem, count: int = 6) -> list[AttentionConfig]:
@@ -402,10 +409,17 @@ def in_one_configs(g: AttentionGradientProblem, count: int = 6) -> list[Attentio
     return found[:count]
 
 
-def _configs(g: AttentionGradientProblem, count: int, keys: bool) -> list[AttentionConfig]:
+def _configs(g: AttentionGradientProblem, keys: bool) -> list[AttentionConfig]:
     p = g.attention
-    width = max(power_of_two(p.size), power_of_two(p.value_size))
-    if p.q.dtype == "fp32":
+    width = p.width
+    if p.q.dtype == "fp32" and p.precision != "tf32" and width > 128:
+        # of 168 features at "highest" and 32 x 32 threads of 8 warps keep 376 numbers in memory
+        # for dq, of 16 x 16 52; for dk and dv of 16 x 32 none
+        found = [AttentionConfig(16, 32, 8, 1, one_loop=True),
+                 AttentionConfig(16, 16, 8, 1, one_loop=True)]
+        if not keys and p.precision == "ieee":
+            found.reverse()
+    elif p.q.dtype == "fp32":
         found = [AttentionConfig(32, 32, 4, 1),
                  AttentionConfig(32, 64, 8, 1) if keys else AttentionConfig(64, 32, 8, 1)]
         if width <= 64 and p.precision != "ieee":
@@ -434,4 +448,4 @@ def _configs(g: AttentionGradientProblem, count: int, keys: bool) -> list[Attent
     else:
         found = [AttentionConfig(32, 64, 8, 1), AttentionConfig(64, 64, 8, 1)] if keys else [
             AttentionConfig(64, 32, 8, 1), AttentionConfig(64, 64, 8, 1)]
-    return found[:count]
+    return found

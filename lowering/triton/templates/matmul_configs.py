@@ -17,6 +17,7 @@ from functrans.lowering.triton.templates.pack import (
     pack_operands,
 )
 from functrans.lowering.triton.templates.tiles import EFFICIENCY, last_combines, time_of_tiles
+from functrans.lowering.triton.templates.written_out import written_out
 
 __all__ = ["configs", "estimate", "lighter", "side_by_side", "smaller", "stores_from_registers"]
 
@@ -42,7 +43,7 @@ def configs(p: MatmulProblem, target: Target = HOPPER, count: int = 6) -> list[M
 @lru_cache(maxsize=1024)  # 0.1 ms: products of other sizes ask for that of their class again
 def _configs(p: MatmulProblem, target: Target, count: int) -> tuple[MatmulConfig, ...]:
     if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH and not p.more:
-        return tuple(_small_configs(p))
+        return tuple(_small_configs(p, target))
     model = _Model(p, target)
     cuts = list(_cuts(p, target))
     ranked = [(time, -EFFICIENCY[cut[0]], cut, p)
@@ -259,11 +260,19 @@ def smaller(p: MatmulProblem) -> list[MatmulConfig]:
     return [MatmulConfig(n, n, block_k, 4, 1, descriptors=False) for n in (64, 32, 16)]
 
 
-def _small_configs(p: MatmulProblem) -> list[MatmulConfig]:
+def _small_configs(p: MatmulProblem, target: Target) -> list[MatmulConfig]:
     m, n = power_of_two(p.m), power_of_two(p.n)
     k = power_of_two(p.k, 32 if BYTES[p.a.dtype] == 1 else 16)
     area = m * n + (m + n) * k
     found = [MatmulConfig(m, n, k, warps, 1, descriptors=False, together=together)
              for together, warps in ((1, 1), (1, 2), (2, 2), (4, 4), (8, 4), (8, 8))
              if area * together <= 8 * 4096 * warps // 2 and together <= p.batches]
+
+    def length(c: MatmulConfig) -> float:
+        return written_out(p.a.dtype, p.precision, c.together * m * n * k, c.warps, target)
+
+    # 48^3 by one warp at "highest": 8,192 multiply-adds of a thread, which keeps 554 in memory
+    found += [replace(c, warps=warps) for warps in (4, 8) for c in found[:1]
+              if length(c) > target.measured.written_out]
+    found = [c for c in found if length(c) <= target.measured.written_out]
     return found or [MatmulConfig(m, n, k, 4, 1, descriptors=False, together=1)]
