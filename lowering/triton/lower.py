@@ -115,7 +115,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     plan = plan_memory_of(written, donated, any_size, target)
     if plan.jaxpr is not written:
         simplified = written = plan.jaxpr
-    writer = _RetryingWriter(written, donated, target, gpu, machine_code)
+    writer = _RetryingWriter(written, donated, target, gpu, machine_code, plan.written)
     program = writer.of_all_sizes() if any_size else None
     if program is None or program.specialized:
         reason = "" if program is None else program.specialized
@@ -127,7 +127,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     check_host_steps(program.steps, warns=is_compiled)
     if require_inplace and program.aliases.copied:
         raise copies_needed(*program.aliases.copied[0])
-    return LoweredToTriton(simplified, program, decisions, plan)
+    return LoweredToTriton(simplified, program, decisions, replace(plan, written=None))
 
 
 def passes_log(jaxpr: Jaxpr, target: Target) -> PassLog:
@@ -145,13 +145,17 @@ def _by_itself(target: Target) -> Target:
 
 
 class _RetryingWriter(Record, frozen=False, eq=False):
-    """Writes the program of a jaxpr, without the kernels that are found not to compile."""
+    """Writes the program of a jaxpr, without the kernels that are found not to compile.
+
+    `known` is what a model chooses, where that was written before: seconds of a long program.
+    """
 
     jaxpr: Jaxpr
     donated: frozenset[int]
     target: Target
     gpu: int | None
     machine_code: MachineCode | None
+    known: GPUProgram | None
     rejected: RejectedKernels = field(default_factory=RejectedKernels)
 
     def of_all_sizes(self) -> GPUProgram | None:
@@ -180,6 +184,9 @@ class _RetryingWriter(Record, frozen=False, eq=False):
             return None
 
     def _written(self, any_size: bool, choose: Chooser) -> GPUProgram:
+        known, self.known = self.known, None
+        if known is not None and not any_size and type(choose) is Chooser:
+            return known
         with collector_paused():
             return write_program(self.jaxpr, any_size, self.donated, choose)
 

@@ -38,11 +38,15 @@ LESS: Final = 0.9
 
 
 class KeptForLater(Record, eq=False):
-    """A program as planned, what was decided on its values, and what was done for a limit."""
+    """A program as planned, what was decided on its values, and what was done for a limit.
+
+    `written` is how it is written with the choices of a model, where that was tried.
+    """
 
     jaxpr: Jaxpr
     residuals: Sequence[Residual] = ()
     said: str = ""
+    written: GPUProgram | None = None
 
 
 def plan_memory_of(jaxpr: Jaxpr, donated: Collection[int], any_size: bool, target: Target
@@ -70,7 +74,8 @@ def plan_memory_of(jaxpr: Jaxpr, donated: Collection[int], any_size: bool, targe
         return KeptForLater(jaxpr)
     pays = after.arena_bytes <= LESS * before.arena_bytes and (
         program_seconds(after, target) <= SLOWER * program_seconds(before, target))
-    return KeptForLater(found, told) if pays else KeptForLater(jaxpr)
+    return KeptForLater(found, told, written=after) if pays else KeptForLater(
+        jaxpr, written=before)
 
 
 def _within(limit: int, jaxpr: Jaxpr, target: Target,

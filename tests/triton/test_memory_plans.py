@@ -16,6 +16,7 @@ from functrans.lowering.schedule.recomputation_prices import cheaper_memory, gpu
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.lower import lower
+from functrans.lowering.triton.memory_plans import plan_memory_of
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import program_seconds
 from tests.triton.emulated import kernels_of
@@ -74,6 +75,24 @@ def test_a_transformer_keeps_less_in_the_same_time(monkeypatch):
                   for p in (planned, before)]
     assert attentions[0] == attentions[1] > 0
     assert any("computed again later, not kept" in str(r) for r in planned.plan.residuals)
+
+
+def test_a_program_that_is_compared_is_not_written_again(monkeypatch):
+    """It is the one that is written without what is known; a third of the time of this call."""
+    written = []
+
+    def writes(jaxpr, *args, **how):
+        written.append(jaxpr)
+        return write_program(jaxpr, *args, **how)
+
+    for module in ("lower", "memory_plans"):
+        monkeypatch.setattr(f"functrans.lowering.triton.{module}.write_program", writes)
+    planned = lowered(transformer(HEADS), TYPES)
+    assert len(written) == 2 and written[0] is not written[1]
+    monkeypatch.setattr("functrans.lowering.triton.lower.plan_memory_of",
+                        lambda *args: replace(plan_memory_of(*args), written=None))
+    assert lowered(transformer(HEADS), TYPES).as_text() == planned.as_text()
+    assert len(written) == 5
 
 
 def test_a_limit_computes_attention_again_as_a_whole():
