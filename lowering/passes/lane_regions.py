@@ -172,7 +172,9 @@ class _Region:
     def grown(self, before: bool, after: bool) -> set[Equation]:
         """The equations of the region: those that read of it, and those that it reads."""
         if after:
+            seed = frozenset(self.members)
             self._grow_after()
+            self._drop_spread(seed)
         if before:
             self._grow_before()
         return self.members
@@ -189,6 +191,22 @@ class _Region:
                 made.update(eqn.outvars)
             else:
                 others.update(eqn.outvars)
+
+    def _drop_spread(self, seed: frozenset[Equation]) -> None:
+        """Leave out what repeats a result and is read outside alone: its readers repeat it free."""
+        spread: set[Atom] = set()
+        for eqn in self.jaxpr.eqns:
+            if eqn not in self.members or eqn in seed or eqn.primitive not in MOVEMENT:
+                continue
+            (y,), x = eqn.outvars, eqn.invars[0]
+            is_spread = x in spread or (eqn.primitive is broadcast_in_dim_p and _own_size(
+                y, self.dims[y]) > _own_size(x, self.dims.get(x, {})))
+            if is_spread:
+                spread.add(y)
+        for eqn in reversed(self.jaxpr.eqns):
+            if eqn in self.members and eqn.outvars[0] in spread and self.members.isdisjoint(
+                    [r for r in self.readers.get(eqn.outvars[0], ()) if r is not None]):
+                self.members.remove(eqn)
 
     def _grow_before(self) -> None:
         read = {a for eqn in self.members for a in eqn.invars if isinstance(a, Var)}

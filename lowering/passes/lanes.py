@@ -74,8 +74,10 @@ class LaneLimits(Record):
     step: int = 12
     """Operations of a step, for each number that loops of more than `long` steps write to memory
     or read: all lanes step by step go through memory in order."""
-    repeated: tuple[float, float] = (math.inf, math.inf)
-    """How often lanes together may compute what they share, along the first axis and others."""
+    repeated: tuple[float, float] = (math.inf, 4.0)
+    """How often lanes together may compute what they share, along the first axis and others. A
+    vector of a further axis walks a loop that the axis has no part in by itself: a bisection in
+    each row of 256 x 256, spread over its row, took 15.9 ms, now 0.08."""
     is_alone: bool = False
     """Whether a single lane is worth a kernel, and lanes that are fewer than their numbers."""
     believes_masks: bool = False

@@ -216,3 +216,28 @@ def test_loops_of_many_random_numbers_are_of_fewer_vectors():
     lanes = ft.random.split(ft.random.key(0), 64), jnp.linspace(0.0, 4.0, 64)
     text = ft.jit(ft.vmap(chain)).lower(*lanes).compile().as_text()
     assert "i_0" in text and "i_2" not in text
+
+
+@pytest.mark.parametrize("width", [20, 100, 256])
+def test_results_spread_over_rows_add_no_lanes(width):
+    """A bisection in each row is one lane a row, also where its result meets the row again."""
+    def entmax(z):
+        def halve(_, bounds):
+            low, high = bounds
+            middle = 0.5 * (low + high)
+            is_low = jnp.sum(jnp.maximum(z - middle, 0) ** 2) > 1
+            return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
+
+        low, _ = lax.fori_loop(0, 25, halve, (jnp.max(z) - 1, jnp.max(z)))
+        return jnp.maximum(z - low, 0) ** 2
+
+    rows = 40
+    z = np.random.default_rng(0).standard_normal((rows, width)).astype(np.float32)
+    graph = graph_with_lanes(simplify(ft.jit(ft.vmap(entmax)).lower(z).jaxpr))
+    (loop,) = [item for item in graph.items if isinstance(item, LaneLoop)]
+    assert loop.program.sizes == (rows,)
+    if width > 32:  # what is read outside alone is not written by the lanes
+        assert {y.shape for y in loop.results} == {(rows,)}
+    found = np.asarray(ft.jit(ft.vmap(entmax))(z))
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(found, np.stack([entmax(row) for row in z]), rtol=1e-5, atol=1e-6)
