@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,15 @@ from functrans.primitives.reduce import (
 )
 
 __all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "compared_dtype",
-           "empty_reduction", "identity_element", "in_order", "product_of",
+           "empty_reduction", "first_extreme", "identity_element", "in_order", "product_of",
            "summed_conv", "summed_dot_general"]
 
 
 UNROLL = 32
 """Reductions over at most so many elements are written out where they are not along rows."""
+
+WRITTEN_OUT = 4
+"""Elements of reductions that are written out also along rows, which fill no vector."""
 
 _SPACE = tuple([Index.of(LoopVar(f"i{k}", 2)) for k in range(32)])
 LIMITS = {"max": ("-inf", "min"), "min": ("inf", "max")}
@@ -106,7 +110,7 @@ def empty_reduction(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str) 
 
 
 def reduce_elements(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[Tensor],
-                    element: Any, written_out: int = 4) -> Tensor:
+                    element: Any, written_out: int = WRITTEN_OUT) -> Tensor:
     """A reduction, written out where it is over at most so many elements."""
     nothing = empty_reduction(eqn, op, shape, sizes, dtype)
     if nothing is not None:
@@ -153,6 +157,21 @@ def in_order(s: ExprBuilder, e: Expr, dtype: str) -> Expr:
     return rounded(s, e, dtype) if target == dtype else convert(s, e, target)
 
 
+def first_extreme(s: ExprBuilder, op: str, values: Sequence[Expr], dtype: str) -> Expr:
+    """The number of the first of the largest ("argmax") or smallest values; NaN is extreme."""
+    best, *rest = values
+    at = s.const(np.asarray(0), dtype)
+    for k, value in enumerate(rest, 1):
+        better = s.op("gt" if op == "argmax" else "lt", value, best, dtype="bool")
+        if best.dtype[0] == "f":
+            is_nan = s.op("ne", value, value, dtype="bool")
+            was_number = s.op("eq", best, best, dtype="bool")
+            better = s.op("or", better, s.op("and", is_nan, was_number))
+        best = s.op("select", better, value, best, dtype=best.dtype)
+        at = s.op("select", better, s.const(np.asarray(k), dtype), at, dtype=dtype)
+    return at
+
+
 def _arg_extremum(op: str) -> Rule:
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         x, aval = xs[0], eqn.outvars[0].aval
@@ -165,6 +184,11 @@ def _arg_extremum(op: str) -> Rule:
         def element(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
             return in_order(s, s.read(x, (*i[:axis], i[-1], *i[axis:-1])), x.dtype)
 
+        size = x.shape[axis]
+        if isinstance(size, int) and 0 < size <= WRITTEN_OUT:
+            return [Map(aval.shape, dtype, xs, lambda s, i: first_extreme(
+                s, op, [element(s, (*i, Index.of(k))) for k in range(size)], dtype),
+                        weight=4 * size, repeats=True, terms=size, source=eqn.source)]
         return [Reduce(op, aval.shape, (x.shape[axis],), dtype, xs, element, value_dtype=compared,
                        source=eqn.source)]
 

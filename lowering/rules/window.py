@@ -23,7 +23,12 @@ from functrans.lowering.loops.tensor import Map, Reduce, Tensor, dtype_name
 from functrans.lowering.passes.compositions import MOST_COVERING, windows_over
 from functrans.lowering.rules.elementwise import Rule
 from functrans.lowering.rules.movement import padded
-from functrans.lowering.rules.reduce import compared_dtype, identity_element, in_order
+from functrans.lowering.rules.reduce import (
+    compared_dtype,
+    first_extreme,
+    identity_element,
+    in_order,
+)
 from functrans.primitives.window import (
     reduce_window_max_p,
     reduce_window_min_p,
@@ -105,20 +110,10 @@ def _place(op: str) -> Rule:
             return [Reduce(f"arg{op}", aval.shape, (windows.count,), "i32", xs,
                            lambda s, i: value_at(s, i[:-1], unflatten(i[-1], windows.sizes)),
                            value_dtype=compared, source=eqn.source)]
-        is_better = "gt" if op == "max" else "lt"
 
         def define(s: ExprBuilder, i: Place) -> Expr:
-            best, *rest = [value_at(s, i, place) for place in windows.places()]
-            at = s.const(np.int32(0), "i32")
-            for k, value in enumerate(rest, 1):
-                better = s.op(is_better, value, best, dtype="bool")
-                if best.dtype[0] == "f":  # NaN is extreme, the first one wins
-                    is_nan = s.op("ne", value, value, dtype="bool")
-                    was_number = s.op("eq", best, best, dtype="bool")
-                    better = s.op("or", better, s.op("and", is_nan, was_number))
-                best = s.op("select", better, value, best, dtype=best.dtype)
-                at = s.op("select", better, s.const(np.int32(k), "i32"), at, dtype="i32")
-            return at
+            return first_extreme(s, f"arg{op}", [value_at(s, i, place)
+                                                 for place in windows.places()], "i32")
 
         return [_written_out(eqn, xs, "i32", define, 4 * windows.count)]
 
