@@ -61,7 +61,8 @@ def make(lib, batch, prompt, length, layers, heads, groups, width, vocabulary):
             logits, caches = forward(params, token[:, None], position[None], caches)
             return (logits, caches), (token, nn.logsumexp(logits, axis=-1))
 
-        (logits, _), (chosen, sums) = lax.scan(decode, (logits, caches), prompt + jnp.arange(length))
+        positions = prompt + jnp.arange(length)
+        (logits, _), (chosen, sums) = lax.scan(decode, (logits, caches), positions)
         return chosen.T, sums, logits
 
     rng = np.random.default_rng(0)
@@ -72,8 +73,9 @@ def make(lib, batch, prompt, length, layers, heads, groups, width, vocabulary):
     ones = np.ones((layers, features), np.float32)
     stack = {"q": draw(layers, features, features), "k": draw(layers, features, groups * width),
              "v": draw(layers, features, groups * width), "o": draw(layers, features, features),
-             "gate": draw(layers, features, 3 * features), "up": draw(layers, features, 3 * features),
-             "down": draw(layers, 3 * features, features), "n1": ones, "n2": ones}
+             "gate": draw(layers, features, 3 * features), "n1": ones, "n2": ones,
+             "up": draw(layers, features, 3 * features),
+             "down": draw(layers, 3 * features, features)}
     params = {"embed": rng.standard_normal((vocabulary, features)).astype(np.float32),
               "layers": stack, "norm": ones[0]}
     return step, (params, rng.integers(0, vocabulary, (batch, prompt)).astype(np.int32))

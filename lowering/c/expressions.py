@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol
 
 from functrans.core.dims import Dim, Size
 from functrans.core.record import Record
-from functrans.lowering.c.permuted_reads import offsets_of
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient, Remainder
+from functrans.lowering.loops.permuted_reads import offsets_of
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import MarkedRows, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel

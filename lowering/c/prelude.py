@@ -25,7 +25,6 @@ from functools import partial
 from typing import Any
 
 from functrans.lowering.c.isa import Isa
-from functrans.lowering.c.permuted_reads import windows_of
 from functrans.lowering.c.vectors import convert, floats, integers, memory
 from functrans.lowering.c.vectors.builder import (
     DTYPES,
@@ -37,6 +36,7 @@ from functrans.lowering.c.vectors.builder import (
     arithmetic,
     register_dtype,
 )
+from functrans.lowering.loops.permuted_reads import windows_of
 
 __all__ = ["Prelude"]
 

@@ -93,3 +93,30 @@ def test_sums_of_columns_of_rows_in_pieces(widths):
     np.testing.assert_allclose(rows, wanted, rtol=1e-6)
     np.testing.assert_allclose(total, wanted.sum(0), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(largest, np.tanh(wanted).max(0), rtol=1e-5)
+
+
+SPREAD = {
+    "one of each column": lambda xp, x, y, b: xp.sin(x + b),
+    "one of each row": lambda xp, x, y, b: xp.sin(x * y[:, None]),
+    "both": lambda xp, x, y, b: xp.exp(xp.tanh(x + b) * y[:, None] - b),
+    "places": lambda xp, x, y, b: xp.where(xp.arange(len(b)) == (y[:, None] > 0), xp.sin(x), b),
+    "a column": lambda xp, x, y, b: xp.cos(x + x[:, 1:2]),
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("width", (2, 4, 8))
+def test_rows_that_divide_vectors_fill_them(width, name):
+    """Numbers of rows and of columns are repeated in a vector; no vector is of one row."""
+    fun = SPREAD[name]
+    run = ft.jit(lambda x, y, b: fun(jnp, x, y, b))
+    for dtype in ("f", "d", "e"):
+        for rows in (7, 40, 1_001):
+            args = [numbers(rows, width, dtype), numbers(rows, 1, dtype)[:, 0],
+                    numbers(1, width, dtype)[0]]
+            np.testing.assert_allclose(
+                np.asarray(run(*args)), fun(np, *[a.astype("d") for a in args]),
+                rtol={"f": 1e-5, "d": 1e-12, "e": 2e-2}[dtype],
+                atol={"f": 1e-5, "d": 1e-12, "e": 2e-2}[dtype])
+    kernel, = ft.explain(run, *[a.astype("f") for a in args], target="cpu").kernels
+    assert kernel.about.startswith((f"{1_001 * width} elements", f"1 row of {1_001 * width}"))

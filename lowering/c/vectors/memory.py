@@ -226,11 +226,14 @@ def permuted(b: VectorBuilder, name: str, dtype: str, lanes: int, offsets: Seque
     least = min(offsets)
     places = [o - least for o in offsets]
     width = min(lanes, max(places) + 1)
-    text = f"{b.fn('load', dtype, width)}(q)"
-    while width < lanes:
-        width *= 2
-        half = text
-        text = b.join(dtype, width, half, half)
+    if width == lanes:
+        text = f"{load}(q)"
+    elif b.bits(dtype, lanes) is not None and (
+            b.isa.masks or (b.isa.x86 and DTYPES[dtype].size >= 4)):
+        # parts that are put together go through memory, and wait for it: 8 ns
+        text = f"{b.fn('load_part', dtype, lanes)}(q, {width})"
+    else:
+        text = f"({v}){{{', '.join(f'q[{k}]' for k in range(width))}}}"
     lines = [f"const {s} *q = p + ({least}); {v} x = {text};"]
     if len(begins) == 1:
         lines.append(f"x = {shuffle}(x, x, {i}, {', '.join(map(str, places))});")

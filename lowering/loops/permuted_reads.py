@@ -14,7 +14,7 @@ import numpy as np
 
 from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quotient
 
-__all__ = ["MOST_WINDOWS", "offsets_of", "windows_of"]
+__all__ = ["MOST_WINDOWS", "are_whole_vectors", "offsets_of", "windows_of"]
 
 MOST_PLACES: Final = 1 << 16
 """Of a row whose places are looked at."""
@@ -63,12 +63,21 @@ def _values(index: Index, i: np.ndarray) -> np.ndarray:
 
 
 def windows_of(offsets: Sequence[int], lanes: int) -> list[int] | None:
-    """Where vectors begin, from the least place, that have all these places and no others beyond.
+    """Where vectors begin, from the least place, that have all these places and none beyond them.
 
     None where no few do.
     """
     last = max(offsets) - min(offsets)
-    if last < lanes - 1:  # a whole vector would end beyond
-        return [0] if last > 0 and lanes % (last + 1) == 0 else None
+    if last < lanes - 1:  # a whole vector would end beyond: a part of one is loaded
+        return [0]
     begins = [min(k * lanes, last - lanes + 1) for k in range(-(-(last + 1) // lanes))]
     return begins if len(begins) <= MOST_WINDOWS else None
+
+
+def are_whole_vectors(place: Index, i: LoopVar, lanes: int) -> bool:
+    """Whether vectors along a row are one element, neighbours, or neighbours in another order."""
+    if not place.depends_on(i):
+        return True
+    offsets = None if place.has_computed else offsets_of(place, i, lanes)
+    return offsets is not None and (
+        offsets == tuple(range(lanes)) or windows_of(offsets, lanes) is not None)
