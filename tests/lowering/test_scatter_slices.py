@@ -129,3 +129,40 @@ def test_segment_sums_and_gradients_of_gathers_run_on_threads():
                  (ft.grad(lambda x, i: jnp.sin(x[i]).sum()), table)):
         abouts = [k.about for k in ft.explain(f, x, i, target="cpu").kernels]
         assert not any("in one thread" in about for about in abouts)
+
+
+def test_what_is_scattered_is_computed_in_vectors():
+    """A scatter takes an element at a time: functions and choices are not made there."""
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((6, 7))
+    i, j = rng.integers(-3, 9, (2, 500)).astype("i")
+    w = rng.standard_normal(500)
+
+    def fun(xp, image, i, j, w, add):
+        value = xp.where(w > 0, xp.exp(w), 2 * w + 1)
+        return add(image, (xp.clip(i, 0, 5), xp.clip(j, 0, 6)), value)
+
+    def added(image, places, value):
+        image = image.copy()
+        np.add.at(image, places, value)
+        return image
+
+    run = ft.jit(lambda *args: fun(jnp, *args, lambda x, at, y: x.at[at].add(y)))
+    found = run(image, i, j, w)
+    np.testing.assert_allclose(found, fun(np, image, i, j, w, added), rtol=1e-12)
+    kernels = ft.explain(run, image, i, j, w, target="cpu")
+    (scatter,) = [k for k in kernels.kernels if "one element at a time" in k.about]
+    text = kernels.source(scatter.name)
+    assert "exp" not in text
+    assert "select" not in text
+
+
+def test_what_is_scattered_in_rows_stays_with_it():
+    """Rows go to places in order: those are vectors, and need no memory in between."""
+    def fun(x, i):
+        return ft.ops.segment_sum(jnp.exp(x) * 2 + 1, i, num_segments=50)
+
+    x, i = np.ones((500, 32), "f"), np.arange(500, dtype="i") % 50
+    (*_, scatter) = ft.explain(fun, x, i, target="cpu").kernels
+    assert "exp" in ft.explain(fun, x, i, target="cpu").source(scatter.name)
+    np.testing.assert_allclose(ft.jit(fun)(x, i), 10 * np.full((50, 32), 2 * np.e + 1), rtol=1e-6)
