@@ -75,9 +75,9 @@ def windows_of(offsets: Sequence[int], lanes: int) -> list[int] | None:
 
 
 def are_whole_vectors(place: Index, i: LoopVar, lanes: int) -> bool:
-    """Whether vectors along a row are one element, neighbours, or neighbours in another order."""
+    """Whether vectors along a row are one element, or neighbours in any order of one load."""
     if not place.depends_on(i):
         return True
     offsets = None if place.has_computed else offsets_of(place, i, lanes)
     return offsets is not None and (
-        offsets == tuple(range(lanes)) or windows_of(offsets, lanes) is not None)
+        offsets == tuple(range(lanes)) or len(windows_of(offsets, lanes) or ()) == 1)

@@ -444,12 +444,15 @@ def _with_whole_vectors(runs: list[list[LoopVar]], kept: list[LoopVar], root: Te
         return runs
     while len(runs) > 1:
         *outer, last = [*runs[:-2], runs[-2] + runs[-1]]
-        row = LoopVar("i", min(int(_run_size(last)), SERVER.chunk))
-        places = dict(zip(last, s.unflatten(Index.of(row), tuple([v.high for v in last])),
+        i, start = LoopVar("i", _run_size(last)), ZERO
+        if not outer and split_long_row(Domain(1, i.high)).total is not None:  # pieces of one line
+            i = LoopVar("i", SERVER.chunk)
+            start = Index.of(LoopVar("o", -(-int(_run_size(last)) // SERVER.chunk))) * SERVER.chunk
+        places = dict(zip(last, s.unflatten(start + Index.of(i), tuple([v.high for v in last])),
                           strict=True))
         places |= {v: Index.of(v) for run in outer for v in run}
         found = root.define(s, tuple([places.get(v, ZERO) for v in kept]))
-        if not all(are_whole_vectors(place, row, VECTOR) for _, place in accesses([found])):
+        if not all(are_whole_vectors(place, i, VECTOR) for _, place in accesses([found])):
             return runs
         runs = [*outer, last]
     return runs

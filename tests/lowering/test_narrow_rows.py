@@ -120,3 +120,13 @@ def test_rows_that_divide_vectors_fill_them(width, name):
                 atol={"f": 1e-5, "d": 1e-12, "e": 2e-2}[dtype])
     kernel, = ft.explain(run, *[a.astype("f") for a in args], target="cpu").kernels
     assert kernel.about.startswith((f"{1_001 * width} elements", f"1 row of {1_001 * width}"))
+
+
+@pytest.mark.parametrize("sizes", [(63, 512), (7, 1_030), (300, 17)])
+def test_short_rows_that_lie_apart_are_not_gathered(sizes):
+    """Rows become one line only if each vector of its pieces is a load and a shuffle."""
+    x, w = numbers(sizes[0] * sizes[1], 16).reshape(*sizes, 4, 4), numbers(1, 4)[0]
+    run = ft.jit(lambda w, x: w[:, None, None, None] * x[:, :, 1] + w)
+    np.testing.assert_allclose(run(w, x), w[:, None, None, None] * x[:, :, 1] + w, rtol=1e-6)
+    explained = ft.explain(run, w, x, target="cpu")
+    assert all("gather" not in explained.source(k.name) for k in explained.kernels)
