@@ -442,8 +442,9 @@ def _with_whole_vectors(runs: list[list[LoopVar]], kept: list[LoopVar], root: Te
     if len(runs) < 2 or not isinstance(short, int) or not 1 < short < VECTOR \
             or short & (short - 1) or not all(isinstance(v.high, int) for v in kept):
         return runs
-    while len(runs) > 1:
-        *outer, last = [*runs[:-2], runs[-2] + runs[-1]]
+    longer = runs
+    while len(longer) > 1:
+        *outer, last = [*longer[:-2], longer[-2] + longer[-1]]
         i, start = LoopVar("i", _run_size(last)), ZERO
         if not outer and split_long_row(Domain(1, i.high)).total is not None:  # pieces of one line
             i = LoopVar("i", SERVER.chunk)
@@ -453,9 +454,10 @@ def _with_whole_vectors(runs: list[list[LoopVar]], kept: list[LoopVar], root: Te
         places |= {v: Index.of(v) for run in outer for v in run}
         found = root.define(s, tuple([places.get(v, ZERO) for v in kept]))
         if not all(are_whole_vectors(place, i, VECTOR) for _, place in accesses([found])):
-            return runs
-        runs = [*outer, last]
-    return runs
+            break
+        longer = [*outer, last]
+    # what is left over at the end of each row would be read an element at a time
+    return longer if len(longer) == 1 or int(_run_size(longer[-1])) % VECTOR == 0 else runs
 
 
 def split_long_row(domain: Domain) -> Domain:
