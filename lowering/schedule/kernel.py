@@ -16,9 +16,8 @@ With `total`, the rows are pieces of one long line of so many elements, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from copy import copy
-from typing import Any
 
 from functrans.core.dims import Size
 from functrans.core.record import Record
@@ -31,12 +30,18 @@ from functrans.lowering.loops.expr import (
     reachable_expressions,
 )
 from functrans.lowering.loops.index import ZERO, Computed, Index, LoopVar, strides_of
-from functrans.lowering.loops.permuted_reads import are_whole_vectors
-from functrans.lowering.loops.runs import visible_run
 from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import AnyFlag, Call, Map, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
+from functrans.lowering.schedule.short_rows import (
+    accesses,
+    product,
+    run_size,
+    smaller,
+    with_longer_row,
+    with_whole_vectors,
+)
 
 __all__ = ["ANY_FLAG_ROLES", "Domain", "Kernel", "Member", "PreferredLoopNest", "Reads",
            "accesses", "preferred_loop_nest", "roles_in", "stages_of"]
@@ -278,19 +283,6 @@ def _stage_of(kernel: Kernel, order: Sequence[Expr], stages: Mapping[Tensor, int
     return stage, delay[order[-1]], waits
 
 
-def accesses(exprs: Iterable[Expr], s: ExprBuilder | None = None
-             ) -> list[tuple[Tensor | None, Index]]:
-    """The loads (tensor, place) and the numbers made from indices (None, index) of expressions,
-    those of a builder where they are asked for again."""
-    found: list[tuple[Any, Index]] = []
-    for e in reachable_expressions(exprs) if s is None else s.reachable(exprs):
-        if e.op == "load":
-            found.append(e.aux)
-        elif e.op == "index":
-            found.append((None, e.aux))
-    return found
-
-
 # --- The matrix over which a root is computed: which of its dimensions are rows, and which the row
 
 class PreferredLoopNest(Record, frozen=False):
@@ -319,7 +311,7 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
     """
     known = _pointwise_reads(root, is_stored)
     if known is not None:  # whatever is read is read as one run
-        domain = split_long_row(Domain(1, _product(root.shape)))
+        domain = split_long_row(Domain(1, product(root.shape)))
         return PreferredLoopNest(domain, "full", known)
     s = ExprBuilder(is_stored)
     kept = [LoopVar(f"k{d}", n) for d, n in enumerate(_shape(root))]
@@ -348,23 +340,23 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
         domain, role = _of_reduction(kept_runs, folded_runs, indices,
                                      step_along if in_any_order else Index.coefficient)
         if in_any_order and role != "reduce_row" and _are_short(root, domain, role):
-            domain, role = Domain(root.size, _product(root.sizes)), "reduce_row"
+            domain, role = Domain(root.size, product(root.sizes)), "reduce_row"
         elif in_any_order and (near := _run_in_memory(kept_runs, folded_runs, indices)):
-            row = _run_size(near)
+            row = run_size(near)
             columns = [kept.index(v) for v in near]
             order = (*[d for d in range(len(kept)) if d not in columns], *columns)
-            parts = _product([_run_size(run) for run in kept_runs if run is not near])
-            domain = Domain(parts * _product(root.sizes), row, parts)
+            parts = product([run_size(run) for run in kept_runs if run is not near])
+            domain = Domain(parts * product(root.sizes), row, parts)
             role = "reduce_column"
     else:
         role = "any_flag" if _is_mark(root) else "scatter" if isinstance(root,
                                                                          ScatterTensor) else "full"
         runs = folded_runs if role == "any_flag" else kept_runs
         if role == "full":
-            runs = _with_longer_row(runs, kept, root, s) if in_any_order else \
-                _with_whole_vectors(runs, kept, root, s)
-        rows = _product([_run_size(r) for r in runs[:-1]])
-        row = _run_size(runs[-1]) if runs else 1
+            runs = with_longer_row(runs, kept, root, s) if in_any_order else \
+                with_whole_vectors(runs, kept, root, s)
+        rows = product([run_size(r) for r in runs[:-1]])
+        row = run_size(runs[-1]) if runs else 1
         domain = Domain(rows, row)
         if role != "scatter":
             domain = split_long_row(domain)
@@ -400,66 +392,6 @@ def _pointwise_reads(root: Tensor, is_stored: Callable[[Tensor], bool]
     return frozenset(reads)
 
 
-SHORT_ROW, WIDE_ROW, FEW_ELEMENTS = 16, 1024, 1024
-"""Places of a row that a program of a GPU shares with others and of one that it does not, and
-elements of an operand that the first-level cache holds, however they are read."""
-
-
-def _with_longer_row(runs: list[list[LoopVar]], kept: list[LoopVar], root: Tensor, s: ExprBuilder
-                     ) -> list[list[LoopVar]]:
-    """Runs of dimensions, the last longer where it is short and reads go on beyond it.
-
-    Pixels of three numbers are neighbours in a patch of pictures. In rows of three loads and stores
-    are of one number, and a quarter of the lanes has none. Rows of a power of two have what they
-    need: neighbouring rows are neighbours in memory, which Triton sees.
-    """
-    short = _run_size(runs[-1]) if runs else 1
-    if len(runs) < 2 or not all(isinstance(v.high, int) for run in runs for v in run) \
-            or not isinstance(short, int) or short >= SHORT_ROW or short & (short - 1) == 0:
-        return runs
-    *outer, last = [*runs[:-2], runs[-2] + runs[-1]]
-    row = LoopVar("i", _run_size(last))
-    places = dict(zip(last, s.unflatten(Index.of(row), tuple([v.high for v in last])), strict=True))
-    places |= {v: Index.of(v) for run in outer for v in run}
-    index = tuple([places.get(v, ZERO) for v in kept])
-    seen = [visible_run(place, row, WIDE_ROW) for t, place in accesses([root.define(s, index)])
-            if t is not None and place.depends_on(row) and _smaller(FEW_ELEMENTS, t.size)]
-    return _with_longer_row([*outer, last], kept, root, s) if min(seen, default=1) > 1 else runs
-
-
-VECTOR = 16
-"""Elements of a vector of a CPU. `sin(x + y[:, None])` on rows of four took 2.6 ns a row."""
-
-
-def _with_whole_vectors(runs: list[list[LoopVar]], kept: list[LoopVar], root: Tensor,
-                        s: ExprBuilder) -> list[list[LoopVar]]:
-    """Runs of dimensions, the last longer where it fills no vector of a CPU.
-
-    Loads that repeat a number for each of two, four or eight places, or a few numbers again and
-    again, are one load and a shuffle then.
-    """
-    short = _run_size(runs[-1]) if runs else 1
-    if len(runs) < 2 or not isinstance(short, int) or not 1 < short < VECTOR \
-            or short & (short - 1) or not all(isinstance(v.high, int) for v in kept):
-        return runs
-    longer = runs
-    while len(longer) > 1:
-        *outer, last = [*longer[:-2], longer[-2] + longer[-1]]
-        i, start = LoopVar("i", _run_size(last)), ZERO
-        if not outer and split_long_row(Domain(1, i.high)).total is not None:  # pieces of one line
-            i = LoopVar("i", SERVER.chunk)
-            start = Index.of(LoopVar("o", -(-int(_run_size(last)) // SERVER.chunk))) * SERVER.chunk
-        places = dict(zip(last, s.unflatten(start + Index.of(i), tuple([v.high for v in last])),
-                          strict=True))
-        places |= {v: Index.of(v) for run in outer for v in run}
-        found = root.define(s, tuple([places.get(v, ZERO) for v in kept]))
-        if not all(are_whole_vectors(place, i, VECTOR) for _, place in accesses([found])):
-            break
-        longer = [*outer, last]
-    # what is left over at the end of each row would be read an element at a time
-    return longer if len(longer) == 1 or int(_run_size(longer[-1])) % VECTOR == 0 else runs
-
-
 def split_long_row(domain: Domain) -> Domain:
     """One long line as rows of `SERVER.chunk` elements."""
     if not _is_one(domain.rows) or (isinstance(domain.row, int) and domain.row <= SERVER.chunk):
@@ -470,8 +402,8 @@ def split_long_row(domain: Domain) -> Domain:
 def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
                   indices: Sequence[Index], step: Callable[[Index, LoopVar], Size | None]
                   ) -> tuple[Domain, str]:
-    keep = _product([_run_size(r) for r in kept])
-    fold = _product([_run_size(r) for r in folded])
+    keep = product([run_size(r) for r in kept])
+    fold = product([run_size(r) for r in folded])
     # what is the same along the reduction is read once for all of it
     indices = [i for i in indices if _depends_on(i, folded)] or list(indices)
     # and a vector that is the same for all that is kept is small beside what is not
@@ -479,12 +411,12 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
     along_fold = sum(_is_one(step(i, folded[-1][-1])) for i in indices) if folded else 1
     along_kept = sum(_is_one(step(i, kept[-1][-1])) for i in indices) if kept else 0
     if along_kept > along_fold or (along_kept == along_fold and kept and folded
-                                  and _smaller(_run_size(folded[-1]), _run_size(kept[-1]))):
-        row = _run_size(kept[-1])
-        parts = _product([_run_size(r) for r in kept[:-1]])
+                                  and smaller(run_size(folded[-1]), run_size(kept[-1]))):
+        row = run_size(kept[-1])
+        parts = product([run_size(r) for r in kept[:-1]])
         return Domain(parts * fold, row, parts), "reduce_column"
-    row = _run_size(folded[-1]) if folded else 1
-    lead = _product([_run_size(r) for r in folded[:-1]])
+    row = run_size(folded[-1]) if folded else 1
+    lead = product([run_size(r) for r in folded[:-1]])
     if not _is_one(lead):
         return Domain(keep * lead, row, keep), "reduce_all"
     if isinstance(keep, int) and keep < SERVER.few_rows \
@@ -518,7 +450,7 @@ def _run_in_memory(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
     found = max(kept[:-1], key=along, default=None)
     if found is None or not along(found):
         return None
-    row = _run_size(found)
+    row = run_size(found)
     return found if isinstance(row, int) and row >= LEAST_RUN else None
 
 
@@ -529,10 +461,10 @@ that do not fill a warp. Of 147,456 sums of 2 x 6 products each had a program: 1
 
 def _are_short(root: Reduce, domain: Domain, role: str) -> bool:
     """Whether a program would have little to do for each of many reductions."""
-    keep, fold = root.size, _product(root.sizes)
+    keep, fold = root.size, product(root.sizes)
     return isinstance(keep, int) and isinstance(fold, int) and keep >= MANY_REDUCTIONS \
         and fold <= SHORT_REDUCTION and (
-            role == "reduce_all" or _smaller(domain.row, FEW_COLUMNS)) \
+            role == "reduce_all" or smaller(domain.row, FEW_COLUMNS)) \
         and not _is_one(domain.parts)
 
 
@@ -557,8 +489,8 @@ def roles_in(root: Tensor, domain: Domain) -> list[Member]:
         return []
     if isinstance(root, Reduce):
         if _is_mark(root):
-            return _of_elements(_product(root.sizes), root, domain, "any_flag", "any_flag_row")
-        keep, fold = root.size, _product(root.sizes)
+            return _of_elements(product(root.sizes), root, domain, "any_flag", "any_flag_row")
+        keep, fold = root.size, product(root.sizes)
         if domain.total is None:
             if keep == domain.rows and fold == domain.row:
                 found.append(Member(root, "reduce_row"))
@@ -615,21 +547,6 @@ def _as_one(outer: LoopVar, inner: LoopVar, index: Index) -> bool:
 def _inside(atom: object, *variables: LoopVar) -> bool:
     index = Index({atom: 1})  # type: ignore[dict-item]
     return any(index.depends_on(v) for v in variables)
-
-
-def _run_size(run: list[LoopVar]) -> Size:
-    return _product([v.high for v in run])
-
-
-def _product(sizes: Sequence[Size]) -> Size:
-    total: Size = 1
-    for n in sizes:
-        total = total * n
-    return total
-
-
-def _smaller(a: Size, b: Size) -> bool:
-    return isinstance(a, int) and isinstance(b, int) and a < b
 
 
 # --- What each step of a schedule reads from memory, found once

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import complex_programs
+import held_programs
 import numpy as np
 import ordinary_programs
 import program_rows
@@ -21,7 +22,8 @@ import functrans as ft
 
 ROOT = Path(__file__).parents[2]
 NAMES = programs.names()
-SUITES = [(suite, name) for suite in (programs, complex_programs, ordinary_programs)
+SUITES = [(suite, name) for suite in (programs, complex_programs, ordinary_programs,
+                                       held_programs)
           for name in suite.names()]
 of_suites = pytest.mark.parametrize(("suite", "name"), SUITES,
                                     ids=lambda x: getattr(x, "__name__", x))
@@ -54,10 +56,11 @@ def test_programs_are_what_the_suite_asks_for(suite, name):
 
 
 def test_programs_import_no_library():
-    code = f"""import sys, programs, complex_programs, ordinary_programs
+    code = f"""import sys, programs, complex_programs, ordinary_programs, held_programs
 for name in {NAMES}: programs.load(name)
 for name in {complex_programs.names()}: complex_programs.load(name)
 for name in {ordinary_programs.names()}: ordinary_programs.load(name)
+for name in {held_programs.names()}: held_programs.load(name)
 print('jax' in sys.modules, 'functrans' in sys.modules)"""
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", text=True,
                            capture_output=True, check=True)  # fmt: skip
