@@ -11,6 +11,7 @@ import os
 from collections import Counter
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 SHARE = 2
 """Of the tables all tests together have time for, in twenty minutes of two cores."""
@@ -37,9 +38,20 @@ def pytest_collection_modifyitems(items):
 
 def diagonal(item) -> int:
     """The sum of a case's places in the tables that its test is crossed with."""
-    tables = [mark.args[0] for mark in item.iter_markers("parametrize")]
-    firsts = [(table.split(",") if isinstance(table, str) else list(table))[0] for table in tables]
-    return sum(item.callspec.indices[name.strip()] for name in firsts)
+    return sum(place_in(mark, item.callspec) for mark in item.iter_markers("parametrize"))
+
+
+def place_in(mark, callspec) -> int:
+    """Where a table has the values of a case: pytest's own numbers are those of the whole product,
+    in the versions that have them."""
+    names, table = mark.args[:2]
+    names = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
+    wanted = [callspec.params[name] for name in names]
+    for place, row in enumerate(table):
+        values = row.values if isinstance(row, ParameterSet) else row if len(names) > 1 else [row]
+        if all(value is want for value, want in zip(values, wanted, strict=True)):
+            return place
+    return callspec.indices[names[0]]
 
 
 def pytest_collection_finish():
