@@ -46,6 +46,16 @@ _BUFFERS = frozenset({"atleast_1d", "atleast_2d", "atleast_3d", "copy", "empty_l
                       "ones_like", "zeros_like"})
 
 
+def _polydiv(u: Any, v: Any) -> tuple[Array, Array]:
+    """NumPy's polydiv, whose rest has no zeros in front of it; JAX's has the size of u."""
+    quotient, rest = namespace.polydiv(u, v)
+    return quotient, rest[-max(len(v) - 1, 1):]
+
+
+# Where the function of the same name follows JAX and NumPy's result is another.
+_NUMPYS: dict[str, Callable[..., Any]] = {"polydiv": _polydiv}
+
+
 # errors --------------------------------------------------------------------------------------
 
 
@@ -259,6 +269,8 @@ def _lookup(func: Callable[..., Any]) -> tuple[str, Callable[..., Any] | None]:
         return f"np.{part}.{name}", getattr(space, name, None)
     if module != "numpy":
         return f"{module}.{name}".replace("numpy.", "np.", 1), None
+    if name in _NUMPYS:
+        return f"np.{name}", _NUMPYS[name]
     return f"np.{name}", getattr(namespace, name) if name in namespace.__all__ else None
 
 

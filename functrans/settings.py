@@ -19,8 +19,8 @@ from functrans.device import current_device, find_device
 if TYPE_CHECKING:
     from functrans.transforms.checks.api import debug_nans
 
-__all__ = ["check_tracer_leaks", "checking_leaks", "debug_infs", "enable_x64", "is_ignored",
-           "is_known", "known", "read", "update"]
+__all__ = ["check_tracer_leaks", "checking_leaks", "debug_infs", "disable_x64", "enable_x64",
+           "is_ignored", "is_known", "known", "read", "update"]
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[config.Config]:
@@ -35,6 +35,11 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[config.Config]:
     (dtype('float64'), dtype('float32'))
     """
     return default_dtypes("float64", "int64") if new_val else default_dtypes("float32", "int32")
+
+
+def disable_x64() -> AbstractContextManager[config.Config]:
+    """Context manager: `enable_x64(False)`."""
+    return enable_x64(False)
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ import numpy as np
 from functrans import _runtime
 from functrans._runtime import wrap
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, operand_avals
+from functrans.core.avals import ShapedArray, get_aval, operand_avals
 from functrans.core.dims import Shape, Size
 from functrans.core.errors import ShapeError
 from functrans.core.primitive import Cost, Sample
@@ -201,12 +201,18 @@ def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size],
                      broadcast_dimensions: Sequence[int]) -> Array:
     """The operand repeated to `shape`, its dimension i becoming dimension broadcast_dimensions[i].
 
+    Dimensions that are not in rising order are a transpose of the operand.
+
     >>> import functrans as ft
     >>> ft.lax.broadcast_in_dim(ft.numpy.arange(2), (3, 2), (1,)).shape
     (3, 2)
     """
-    return broadcast_in_dim_p.bind(operand, shape=tuple(shape),
-                                   broadcast_dimensions=tuple(broadcast_dimensions))
+    dims = tuple(broadcast_dimensions)
+    if len(dims) > 1 and len(set(dims)) == len(dims) == get_aval(operand).ndim \
+            and dims != (rising := tuple(sorted(dims))):
+        order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+        operand, dims = transpose_p.bind(operand, permutation=order), rising
+    return broadcast_in_dim_p.bind(operand, shape=tuple(shape), broadcast_dimensions=dims)
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:

@@ -432,14 +432,23 @@ def slice(operand: Array, start_indices: Sequence[Size], limit_indices: Sequence
                         strides=(1,) * operand.ndim if strides is None else tuple(strides))
 
 
-def slice_in_dim(operand: Array, start_index: Size, limit_index: Size, stride: int = 1,
-                 axis: int = 0) -> Array:
+def _from_front(index: Size, size: Size) -> Size:
+    return index + size if isinstance(index, int) and index < 0 else index
+
+
+def slice_in_dim(operand: Array, start_index: Size | None, limit_index: Size | None,
+                 stride: int = 1, axis: int = 0) -> Array:
     """The elements from start to before limit along one axis; the operand where these are all.
+
+    None is the begin or the end of the axis, and a negative index counts from its end.
 
     >>> lax.slice_in_dim(jnp.arange(10), 2, 9, stride=3)
     Array([2, 5, 8], dtype=int32)
     """
     axis %= operand.ndim
+    size = operand.shape[axis]
+    start_index = 0 if start_index is None else _from_front(start_index, size)
+    limit_index = size if limit_index is None else _from_front(limit_index, size)
     if _is_zero(start_index) and limit_index == operand.shape[axis] and stride == 1:
         return operand
     starts: list[Size] = [0] * operand.ndim

@@ -42,11 +42,12 @@ from functrans.tree_util import register_pytree_node
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Error", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error",
-           "checkify", "debug_check", "div_checks", "float_checks", "index_checks", "init_error",
-           "nan_checks", "user_checks"]
+__all__ = ["Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+           "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+           "init_error", "nan_checks", "user_checks"]
 
-user_checks: frozenset[str] = frozenset()  # a `check` is looked at always
+ErrorCategory = str
+user_checks: frozenset[ErrorCategory] = frozenset()  # a `check` is looked at always
 nan_checks = frozenset({"nan"})
 div_checks = frozenset({"inf"})
 float_checks = nan_checks | div_checks

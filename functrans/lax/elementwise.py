@@ -21,6 +21,7 @@ from functrans.core.example_text import with_example
 from functrans.lax.elementwise_examples import EXAMPLES
 from functrans.lax.next_numbers import next_number
 from functrans.primitives import arithmetic, compare, special, transcendental
+from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.elementwise import Elementwise
@@ -45,8 +46,9 @@ def _named(primitive: Elementwise, name: str, fallback: F) -> F:
     return cast("F", op)
 
 
-def _unary(primitive: Elementwise, name: str = "") -> Unary:
-    bind = primitive.bind
+def _unary(primitive: Elementwise, name: str = "",
+           bind: Callable[[ArrayLike], Array] | None = None) -> Unary:
+    bind = primitive.bind if bind is None else bind
 
     def fallback(x: ArrayLike) -> Array:
         return bind(x)
@@ -54,8 +56,9 @@ def _unary(primitive: Elementwise, name: str = "") -> Unary:
     return cast("Unary", _named(primitive, name or primitive.name, fallback))
 
 
-def _binary(primitive: Elementwise, name: str = "") -> Binary:
-    bind = primitive.bind
+def _binary(primitive: Elementwise, name: str = "",
+            bind: Callable[[ArrayLike, ArrayLike], Array] | None = None) -> Binary:
+    bind = primitive.bind if bind is None else bind
 
     def fallback(x: ArrayLike, y: ArrayLike) -> Array:
         try:
@@ -85,9 +88,25 @@ def _is_one(size: Any) -> bool:
     return not isinstance(size, Dim) and size == 1
 
 
+def _conj(x: ArrayLike) -> Array:
+    """Of a real number the complex one, as in jax.lax."""
+    aval = get_aval(x)
+    if dtypes.kind(aval.dtype) == "f":
+        return arithmetic.complex(x, full(aval.shape, 0, aval.dtype))
+    return arithmetic.conj_p.bind(x)
+
+
+def _pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """An exponent of integers beside a base of floats becomes one of these."""
+    base, exponent = get_aval(x), get_aval(y)
+    if dtypes.kind(base.dtype) in "fc" and dtypes.kind(exponent.dtype) in "iu":
+        y = convert_element_type(y, base.dtype)
+    return arithmetic.pow_p.bind(x, y)
+
+
 abs = _unary(arithmetic.abs_p)
 ceil = _unary(arithmetic.ceil_p)
-conj = _unary(arithmetic.conj_p)
+conj = _unary(arithmetic.conj_p, bind=_conj)
 floor = _unary(arithmetic.floor_p)
 imag = _unary(arithmetic.imag_p)
 neg = _unary(arithmetic.neg_p)
@@ -132,7 +151,7 @@ complex = _binary(arithmetic.complex_p)
 div = _binary(arithmetic.div_p)
 max = _binary(arithmetic.max_p)
 min = _binary(arithmetic.min_p)
-pow = _binary(arithmetic.pow_p)
+pow = _binary(arithmetic.pow_p, bind=_pow)
 rem = _binary(arithmetic.rem_p)
 sub = _binary(arithmetic.sub_p)
 atan2 = _binary(transcendental.atan2_p)

@@ -162,6 +162,8 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     >>> ft.lax.select(ft.numpy.array([True, False]), ft.numpy.ones(2), ft.numpy.zeros(2)).tolist()
     [1.0, 0.0]
     """
+    if type(pred) in (bool, np.bool_):  # a number beside arrays would take their dtype
+        pred = to_array(np.asarray(pred))
     return select_n(pred, on_false, on_true)
 
 

@@ -12,7 +12,7 @@ from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.broadcasting import broadcast_shapes as common_shape
 from functrans.core.convert import to_array
-from functrans.core.dims import Shape, Size
+from functrans.core.dims import Dim, Shape, Size
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.primitives.base import full
@@ -149,13 +149,14 @@ def stage(x: ArrayLike, /) -> Array:
     return to_array(x, "stage: x")
 
 
-def empty(shape: Shape, dtype: DTypeLike) -> Array:
+def empty(shape: Shape | Size, dtype: DTypeLike) -> Array:
     """An array of a shape and a dtype whose elements nobody is to read; they are zeros.
 
     >>> lax.empty((2, 3), "float32").shape
     (2, 3)
     """
-    return full(tuple(shape), 0, dtypes.as_dtype(dtype))
+    return full((shape,) if isinstance(shape, (int, Dim)) else tuple(shape), 0,
+                dtypes.as_dtype(dtype))
 
 
 def dtype(x: ArrayLike | DTypeLike) -> np.dtype:

@@ -106,7 +106,7 @@ def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = Tru
         x = _from_sequence(object, dtype)
     elif (as_array := array_method(object)) is not None:
         x = operand("array", as_array())
-    elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
+    elif _is_foreign_array(object):
         x = operand("array", np.asarray(object))
     else:
         number: Any = object  # of a kind to be refused, or a size
@@ -133,8 +133,15 @@ def _checked(value: Any, dtype: DTypeLike | None) -> Any:
     return np.asarray(float(value), to) if kind(to) in "fc" else value
 
 
-def _is_buffer(x: Any) -> bool:
-    return isinstance(x, (bytes, bytearray, memoryview))
+def _is_foreign_array(x: Any) -> bool:
+    """Whether NumPy reads an array from the memory of an object by one of its protocols."""
+    if any(hasattr(x, name) for name in ("__array__", "__array_interface__", "__dlpack__")):
+        return True
+    try:
+        memoryview(x).release()
+    except TypeError:
+        return False
+    return True
 
 
 def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike | None) -> Array:

@@ -552,7 +552,7 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     if isinstance(condlist, ARRAYS) or not isinstance(condlist, (list, tuple)):
         conditions = operand("piecewise", np.asarray(condlist) if not isinstance(
             condlist, ARRAYS) else condlist)
-        condlist = ([conditions] if conditions.ndim == x.ndim
+        condlist = ([conditions] if conditions.ndim == x.ndim and conditions.shape == x.shape
                     else [conditions[i] for i in range(conditions.shape[0])])
     elif condlist and isinstance(condlist[0], (bool, np.bool_)) and len(condlist) == x.size:
         condlist = [np.asarray(condlist)]

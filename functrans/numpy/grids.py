@@ -93,11 +93,11 @@ class _Grid:
         if isinstance(key, slice):
             return self._axis(key)
         if not key:
-            return () if self._open else filled((0,), 0, dtypes.default_int())
+            return [] if self._open else filled((0,), 0, dtypes.default_int())
         vectors = promote_dtypes(self._name, *(self._axis(k) for k in key))
         grids = meshgrid(*vectors, sparse=self._open, indexing="ij")
         if self._open:
-            return tuple(grids)
+            return list(grids)
         return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
 
     def __repr__(self) -> str:

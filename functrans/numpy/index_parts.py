@@ -24,7 +24,7 @@ from functrans.primitives.compare import lt, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import join_components
 
-__all__ = ["IndexPart", "Indices", "index_text", "parse_index", "slice_text"]
+__all__ = ["IndexPart", "Indices", "index_text", "negative_outside", "parse_index", "slice_text"]
 
 
 class IndexPart(NamedTuple):
@@ -162,6 +162,15 @@ def _together(shapes: Sequence[Shape]) -> Shape:
     if all(same_shape(s, shapes[0]) for s in shapes):
         return tuple(shapes[0])
     return tuple(np.broadcast_shapes(*shapes))
+
+
+def negative_outside(index: Any) -> Any:
+    """The index with negative ints as arrays of rank 0, which stay out of bounds."""
+    if isinstance(index, tuple):
+        return tuple([negative_outside(item) for item in index])
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool) and index < 0:
+        return np.asarray(index, np.int32 if index >= -2**31 else np.int64)
+    return index
 
 
 def _expand(shape: Shape, items: Sequence[Any], index: Any) -> list[Any]:

@@ -23,6 +23,7 @@ from functrans.numpy.index_parts import (
     count_from_front,
     index_vectors,
     is_known,
+    negative_outside,
     parse_index,
     size_of,
 )
@@ -105,6 +106,8 @@ def index_array(x: Array, index: Any, *, mode: Any = None, fill_value: Any = Non
     "wrap" or "promise_in_bounds". Raises IndexingError for what is no index.
     """
     x, index = scalar_masks_expanded(x, index)
+    if not wrap_negative_indices:
+        index = negative_outside(index)
     named = check_mode(mode, "clip" if fill_value is None else "fill")
     looks = (mode is None or named == "promise_in_bounds") and fill_value is None \
         and looks_at_indices()

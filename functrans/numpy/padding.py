@@ -12,7 +12,7 @@ from functrans.core.dims import Dim, Size, known_relation
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
-from functrans.core.trace import ARRAYS
+from functrans.core.trace import ARRAYS, Tracer
 from functrans.numpy.common import (
     axis_tuple,
     broadcast,
@@ -32,6 +32,7 @@ from functrans.numpy.statistics import (
     mean,
 )
 from functrans.numpy.ufuncs import floor, rint
+from functrans.numpy.vectorizing import apply_along_axis
 from functrans.typing import Array, ArrayLike, Axis
 
 _OPTIONS = {
@@ -183,15 +184,30 @@ def _pad_ramp(x: Array, axis: int, before: int, after: int, ends: tuple[Any, Any
 
 def _pad_function(x: Array, widths: list[tuple[int, int]], function: Callable[..., Any],
                   options: dict[str, Any]) -> Array:
-    """NumPy's protocol: the function changes the padded vectors of a concrete array in place."""
-    value = concrete("pad", x, "array", "a named mode, or concatenate")
+    """Each padded vector, along one axis after the other, is what the function makes of it.
 
-    def call(vector: np.ndarray, width: tuple[int, int], axis: int, kwargs: Any) -> Any:
-        result = function(vector, width, axis, kwargs)
-        if result is not None:
-            vector[:] = np.asarray(result)
+    In JAX's protocol it returns an array; in NumPy's it changes the vector in place, which is
+    possible where the array is concrete.
+    """
+    if not isinstance(x, Tracer):
+        def call(vector: np.ndarray, width: tuple[int, int], axis: int, kwargs: Any) -> None:
+            result = function(vector.view(_PaddedVector), width, axis, kwargs)
+            if result is not None:
+                vector[:] = np.asarray(result)
 
-    return wrap(np.pad(value, widths, call, **options))
+        return wrap(np.pad(concrete("pad", x, "array", "a named mode"), widths, call, **options))
+    x = _pad_constant(x, widths, 0)
+    for axis, width in enumerate(widths):
+        x = apply_along_axis(function, axis, x, width, axis, options)
+    return x
+
+
+class _PaddedVector(np.ndarray):
+    """A vector that is changed in place, and has `at`, which gives an array that is not."""
+
+    @property
+    def at(self) -> Any:
+        return wrap(np.array(self)).at
 
 
 def pad(array: ArrayLike,

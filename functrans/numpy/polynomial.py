@@ -9,6 +9,7 @@ import numpy as np
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.lax.linalg import eig
 from functrans.numpy.common import (
     broadcast,
     broadcast_shapes,
@@ -128,15 +129,17 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 def _aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
-    """Both coefficient vectors with zeros in front up to one size."""
-    x, y = (operand(name, p) for p in promote_dtypes(name, _vector(name, a1), _vector(name, a2)))
+    """Both with zeros in front of the coefficients, along the first axis, up to one size."""
+    x, y = (operand(name, p) for p in promote_dtypes(name, *(
+        p if p.ndim else lax.reshape(p, (1,)) for p in map(asarray, (a1, a2)))))
     size = max(x.shape[0], y.shape[0])
-    x, y = (lax.pad(p, scalar_like(p, 0), [(size - p.shape[0], 0, 0)]) for p in (x, y))
+    x, y = (lax.pad(p, scalar_like(p, 0), [(size - p.shape[0], 0, 0), *[(0, 0, 0)] * (p.ndim - 1)])
+            for p in (x, y))
     return x, y
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Sum of two polynomials.
+    """Sum of two polynomials, whose coefficients are along the first axis; other axes broadcast.
 
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 0, 1]))
     Array([3, 1, 3], dtype=int32)
@@ -145,7 +148,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Difference of two polynomials.
+    """Difference of two polynomials, along the first axis as in `polyadd`.
 
     >>> jnp.polysub(jnp.array([3, 0, 1]), jnp.array([1, 2]))
     Array([ 3, -1, -1], dtype=int32)
@@ -169,10 +172,15 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and rest of two polynomials; leading zeros of the rest stay unless asked to go.
+    """Quotient and rest of two polynomials.
+
+    The rest has the size of u, with zeros in front, unless these are asked to go, which takes
+    concrete coefficients.
 
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
-    (Array([ 1., -1.], dtype=float32), Array([0.], dtype=float32))
+    (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, 2.0]), jnp.array([1.0, 1.0]), trim_leading_zeros=True)[1]
+    Array([3.], dtype=float32)
     """
     rest, divisor = promote_dtypes_inexact("polydiv", _vector("polydiv", u), _vector("polydiv", v))
     n, m = rest.shape[0], divisor.shape[0]
@@ -185,11 +193,12 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         quotient.append(factor)
         scaled = lax.pad(multiply(divisor, factor), scalar_like(rest, 0), [(i, n - m - i, 0)])
         rest = subtract(rest, scaled)
-    tail = slice_axis(rest, n - m + 1, n) if m > 1 else filled((1,), 0, rest.dtype)
+    # what was divided is 0, not what rounding left of it
+    rest = concatenate([filled((n - m + 1,), 0, rest.dtype), slice_axis(rest, n - m + 1, n)])
     if trim_leading_zeros:
-        tail = trim_zeros(tail, "f")
-        tail = tail if tail.shape[0] else filled((1,), 0, rest.dtype)
-    return concatenate(quotient), tail
+        rest = trim_zeros(rest, "f")
+        rest = rest if rest.shape[0] else filled((1,), 0, rest.dtype)
+    return concatenate(quotient), rest
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -234,10 +243,18 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with the given roots and leading coefficient 1.
 
+    Of a square matrix it is the characteristic polynomial, whose coefficients are complex.
+
     >>> jnp.poly(jnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], dtype=float32)
+    >>> jnp.poly(jnp.eye(2)).real
+    Array([ 1., -2.,  1.], dtype=float32)
     """
-    (roots,) = promote_dtypes_inexact("poly", _vector("poly", seq_of_zeros))
+    given = asarray(seq_of_zeros)
+    if given.ndim == 2 and given.shape[0] == given.shape[1] != 0:
+        (given,) = promote_dtypes_inexact("poly", given)
+        (given,) = eig(given, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    (roots,) = promote_dtypes_inexact("poly", _vector("poly", given))
     result = filled((1,) if roots.shape[0] else (), 1, roots.dtype)
     for i in range(roots.shape[0]):
         root = negative(slice_axis(roots, i, i + 1))

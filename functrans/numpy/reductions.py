@@ -40,6 +40,11 @@ def keep_dims(x: Array, axes: tuple[int, ...], ndim: int) -> Array:
     return lax.expand_dims(x, axes) if axes else x
 
 
+def _strong(x: Array) -> Array:
+    """A reduction is no Python number any more, whatever it reduced: its dtype counts."""
+    return lax.convert_element_type(x, x.dtype) if x.weak_type else x
+
+
 def limit(dtype: np.dtype, largest: bool) -> Any:
     """The largest or smallest value of a dtype: the identity of min and max."""
     if kind(dtype) == "b":
@@ -65,7 +70,7 @@ def _reduce(
     if where is not None:
         x = _masked(name, x, where, identity)
     axes = axis_tuple(axis, x.ndim, name)
-    result = op(x, axes) if axes else x
+    result = _strong(op(x, axes) if axes else x)
     if initial is not None:
         start = converted(name, initial, result.dtype)
         result = combine(result, broadcast(start, result.shape))
@@ -109,6 +114,7 @@ def sum(
         result = _runtime.sum_over(a, axes) if get_trace() is None else NotImplemented
         if result is NotImplemented:
             result = reduce_sum(a, axes) if axes else a
+        result = _strong(result)
         return keep_dims(result, axes, a.ndim) if keepdims else result
     refuse_out("sum", out)
     x = _accumulate_into("sum", a, dtype, promote_integers)
@@ -148,7 +154,7 @@ def _extremum(
     x = operand(name, a)
     axes = axis_tuple(axis, x.ndim, name)
     if initial is None and where is None and not _isint0(size_of(x, axes)) and axes:
-        result = (lax.reduce_max if largest else lax.reduce_min)(x, axes)
+        result = _strong((lax.reduce_max if largest else lax.reduce_min)(x, axes))
         return keep_dims(result, axes, x.ndim) if keepdims else result
     if initial is None:
         if where is not None:

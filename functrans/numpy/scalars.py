@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from functrans.core.dtypes import as_dtype, finfo, iinfo, kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
-from functrans.numpy.common import PYTHON_SCALARS
+from functrans.numpy.common import PYTHON_SCALARS, axis_tuple
 from functrans.numpy.creation import asarray
 from functrans.typing import Array, ArrayLike, DTypeLike, NestedArrays
 
@@ -271,11 +272,12 @@ def ndim(a: NestedArrays) -> int:
     return len(shape(a))
 
 
-def size(a: NestedArrays, axis: int | None = None) -> int:
-    """The number of elements, or the size of one axis.
+def size(a: NestedArrays, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements, all together or along one axis or several.
 
-    >>> jnp.size(jnp.ones((2, 3)), axis=1)
-    3
+    >>> jnp.size(jnp.ones((2, 3)), axis=1), jnp.size(jnp.ones((2, 3, 4)), axis=(0, 2))
+    (3, 8)
     """
     whole = shape(a)
-    return whole[axis] if axis is not None else math.prod(whole)
+    return math.prod(whole if axis is None else
+                     [whole[i] for i in axis_tuple(axis, len(whole), "size")])

@@ -372,6 +372,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
         inplace: bool = True) -> Array:
     """a with values v, repeated as needed, at the flat indices ind.
 
+    An index out of bounds is the nearest one by default, and counts around with mode 'wrap'.
+
     >>> jnp.put(jnp.arange(4), jnp.array([0, 2]), jnp.array([10, 30]), inplace=False)
     Array([10,  1, 30,  3], dtype=int32)
     """
@@ -383,7 +385,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
         return x
     repeats = -(-index.shape[0] // values.shape[0])
     values = slice_axis(concatenate([values] * repeats), 0, index.shape[0])
-    index, mode = normal_index("put", index, size_of(x), mode)
+    index, mode = normal_index("put", index, size_of(x), "clip" if mode is None else mode,
+                               clip_counts_back=mode is None)
     if mode == "clip":
         index = clip(index, 0, size_of(x) - 1)
     return lax.reshape(scatter_rows(lax.scatter, ravel(x), index, cast(values, x.dtype)), x.shape)

@@ -143,8 +143,8 @@ def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
 
     >>> counts, edges = jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]), bins=2)
     >>> counts
-    Array([[1., 0.],
-           [1., 1.]], dtype=float32)
+    Array([[1, 0],
+           [1, 1]], dtype=int32)
     """
     x = asarray(sample)
     if x.ndim != 2:
@@ -173,8 +173,7 @@ def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
     total = int(np.prod(sizes))
     index = lax.select_n(outside, index, lax.full_like(index, total))
     w = None if weights is None else asarray(weights)
-    counts = count_into(index, w, total, dtypes.default_float() if w is None else None)
-    counts = lax.reshape(cast(counts, dtypes.to_inexact_dtype(counts.dtype)), tuple(sizes))
+    counts = lax.reshape(count_into(index, w, total), tuple(sizes))
     if density:
         counts = divide(counts, sum(counts))
         for d, edge in enumerate(edges):
@@ -194,8 +193,8 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
     >>> x, y = jnp.array([0.1, 0.9, 0.8]), jnp.array([0.2, 0.7, 0.1])
     >>> counts, x_edges, y_edges = jnp.histogram2d(x, y, bins=2)
     >>> counts
-    Array([[1., 0.],
-           [1., 1.]], dtype=float32)
+    Array([[1, 0],
+           [1, 1]], dtype=int32)
     """
     xs, ys = promote_dtypes_inexact("histogram2d", asarray(x), asarray(y))
     points = lax.concatenate([lax.expand_dims(v, (1,)) for v in (xs, ys)], 1)
@@ -571,6 +570,9 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
              ) -> Array:
     """The number of the bin of each element; bins rise or fall.
 
+    Bin i of falling edges holds bins[i - 1] > x >= bins[i], with `right` bins[i - 1] >= x and
+    x > bins[i].
+
     >>> jnp.digitize(jnp.array([0.2, 6.4, 3.0]), jnp.array([0.0, 1.0, 2.5, 4.0]))
     Array([1, 4, 3], dtype=int32)
     """
@@ -585,8 +587,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     if size == 0:
         return filled(values.shape, 0, index_dtype())
     rising = searchsorted(edges, values, side, method=method)
-    turned = searchsorted(lax.rev(edges, (0,)), values, "left" if side == "right" else "right",
-                          method=method)
+    turned = searchsorted(lax.rev(edges, (0,)), values, side, method=method)
     falling = lax.sub(lax.full_like(turned, size), turned)
     first, last = slice_axis(edges, 0, 1), slice_axis(edges, size - 1, size)
     ascending = broadcast(lax.reshape(lax.le(first, last), ()), rising.shape)

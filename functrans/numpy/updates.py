@@ -31,6 +31,7 @@ from functrans.numpy.index_parts import (
     index_vectors,
     is_known,
     known_value,
+    negative_outside,
     parse_index,
 )
 from functrans.numpy.indexing import (
@@ -153,8 +154,12 @@ def update(x: Array, index: Any, values: Any, kind: UpdateMethod, *, mode: Any =
         out = _eager(x, index, values, kind)
         if out is not None:
             return out
+    if not wrap_negative_indices:
+        index = negative_outside(index)
     dtype, weak = x.dtype, get_aval(x).weak_type
     x, values = _common(x, values, kind)
+    if kind.name == "divide" and dtypes.kind(dtype) in "iub":
+        dtype = x.dtype  # a quotient of integers is none
     out = _masked(x, index, values, kind)
     if out is None:
         whole, index = scalar_masks_expanded(x, index)

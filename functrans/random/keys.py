@@ -13,7 +13,7 @@ from functrans import numpy as ftnp
 from functrans._runtime import ArrayBase
 from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import KEY_DTYPES, DType, check_int, kind
-from functrans.core.errors import IntegerOverflowError, KeyTypeError
+from functrans.core.errors import ArgumentError, IntegerOverflowError, KeyTypeError
 from functrans.core.key_reuse import renewed, used
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
@@ -115,13 +115,22 @@ def key_data(keys: Array) -> Array:
     return _data("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None,
+                  dtype: DType | None = None) -> Array:
     """The keys of a generator that a uint32 array of shape (..., 2) holds; undoes `key_data`.
+
+    `dtype` is that of keys of the generator, in place of its name.
 
     >>> wrap_key_data(key_data(key(7))) == key(7)
     Array(True, dtype=bool)
     """
-    impl = default_impl(impl)
+    if dtype is not None and impl is not None:
+        raise ArgumentError("wrap_key_data: dtype and impl both say which generator is meant.",
+                            where=user_source(), fix="wrap_key_data(words, impl=...)")
+    if dtype is not None and dtype not in KEY_DTYPES:
+        raise KeyTypeError(f"wrap_key_data: {dtype} is no dtype of keys.", where=user_source(),
+                           fix="wrap_key_data(words, dtype=key.dtype)")
+    impl = default_impl(impl) if dtype is None else impl_of(dtype)
     if is_key(key_bits_array):
         raise KeyTypeError("wrap_key_data takes the words of keys and got keys.",
                            where=user_source(), fix="the keys as they are")

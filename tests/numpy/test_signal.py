@@ -83,7 +83,11 @@ def test_polynomials():
     compare("polyint", p)
     compare("polyint", p, 2, [1, 2])
     compare("polyint", p, 2, 3)
-    compare("polydiv", p, q, tol=1e-4)
+    quotient, rest = np.polydiv(p, q)
+    ours = jnp.polydiv(p, q)
+    check(ours[0], quotient, tol=1e-4)
+    check(ours[1], np.pad(rest, (2, 0)), tol=1e-4)
+    check(jnp.polydiv(p, q, trim_leading_zeros=True)[1], rest, tol=1e-4)
     compare("poly", normal(4))
     check(jnp.polymul([0, 1.0, 2], [1.0, 1], trim_leading_zeros=True), np.array([1, 3, 2.0]))
 

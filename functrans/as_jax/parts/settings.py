@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from functrans import settings
 from functrans.core import config
 
-__all__ = ["JaxConfig", "disable_x64", "jax_config", "set_cache_dir"]
+__all__ = ["JaxConfig", "jax_config", "set_cache_dir"]
 
 
 class JaxConfig:
@@ -59,11 +58,6 @@ class JaxConfig:
 
 
 jax_config: Final = JaxConfig()
-
-
-def disable_x64() -> AbstractContextManager[config.Config]:
-    """Context manager: 32 bits, as by default."""
-    return settings.enable_x64(False)
 
 
 def set_cache_dir(path: Any) -> None:

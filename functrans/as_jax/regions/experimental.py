@@ -16,12 +16,8 @@ _KERNELS: Final = "kernels are made of operations: jax.jit compiles them to C an
 
 MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.experimental": ModuleEntry(("functrans.experimental",), {
-        "io_callback": "functrans:io_callback",
-        "cur_qdd": f"{_PARTS}.hijax:cur_qdd",
-        "enable_x64": "functrans:enable_x64",
-        "disable_x64": f"{_PARTS}.settings:disable_x64"}),
-    "jax.experimental.checkify": ModuleEntry(("functrans.experimental.checkify",), {
-        "ErrorCategory": "builtins:type"}),
+        "cur_qdd": f"{_PARTS}.hijax:cur_qdd"}),
+    "jax.experimental.checkify": ModuleEntry(("functrans.experimental.checkify",)),
     "jax.experimental.jet": ModuleEntry(("functrans.experimental.jet",)),
     # libraries import them for one device and ask for a name only there
     "jax.experimental.pallas": ModuleEntry((), refused=dict.fromkeys(
@@ -41,8 +37,8 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
        for name in ("ad", "api", "bcoo", "bcsr", "coo", "csr", "random", "transform", "util")},
     "jax.experimental.sparse.linalg": ModuleEntry(("functrans.sparse.linalg",)),
     "jax.experimental.hijax": ModuleEntry((f"{_PARTS}.hijax",), hidden=frozenset({"hitypes"})),
-    "jax.experimental.layout": ModuleEntry(("functrans.as_jax.parts.layout",)),
-    "jax.experimental.pjit": ModuleEntry((), {"pjit": "functrans:jit"}),
+    "jax.experimental.layout": ModuleEntry(("functrans.experimental.layout",)),
+    "jax.experimental.pjit": ModuleEntry((), {"pjit": "functrans.experimental.pjit:pjit"}),
     "jax.experimental.compilation_cache": ModuleEntry(),
     "jax.experimental.compilation_cache.compilation_cache": ModuleEntry((), {
         "set_cache_dir": f"{_PARTS}.settings:set_cache_dir"}),

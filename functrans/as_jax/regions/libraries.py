@@ -12,6 +12,6 @@ __all__ = ["MODULES"]
 
 MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.example_libraries": ModuleEntry(),
-    "jax.example_libraries.optimizers": ModuleEntry(("functrans.as_jax.parts.optimizers",)),
-    "jax.example_libraries.stax": ModuleEntry(("functrans.as_jax.parts.stax",)),
+    "jax.example_libraries.optimizers": ModuleEntry(("functrans.example_libraries.optimizers",)),
+    "jax.example_libraries.stax": ModuleEntry(("functrans.example_libraries.stax",)),
 })

@@ -18,6 +18,6 @@ MODULES: Final[Mapping[str, ModuleEntry]] = MappingProxyType({
     "jax.experimental.mesh_utils": ModuleEntry((), {
         "create_device_mesh": "functrans.sharding:create_device_mesh"}),
     "jax.experimental.multihost_utils": ModuleEntry((), {
-        name: f"functrans.as_jax.parts.processes:{name}" for name in (
+        name: f"functrans.experimental.multihost_utils:{name}" for name in (
             "broadcast_one_to_all", "process_allgather", "sync_global_devices")}),
 })
