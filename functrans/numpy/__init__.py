@@ -108,12 +108,12 @@ from functrans.numpy.index_arithmetic import (
     triu_indices_from,
     unravel_index,
 )
+from functrans.numpy.join_objects import c_, index_exp, r_, s_
 from functrans.numpy.joining import (
     append,
     apply_over_axes,
     array_split,
     block,
-    c_,
     column_stack,
     concat,
     concatenate,
@@ -122,13 +122,10 @@ from functrans.numpy.joining import (
     dstack,
     hsplit,
     hstack,
-    index_exp,
     insert,
     packbits,
-    r_,
     repeat,
     resize,
-    s_,
     split,
     stack,
     tile,

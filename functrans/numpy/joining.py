@@ -32,7 +32,6 @@ from functrans.numpy.common import (
     wrap,
 )
 from functrans.numpy.creation import as_arrays, asarray
-from functrans.numpy.grids import mgrid
 from functrans.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufunc_dispatch import truth
@@ -568,28 +567,3 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
         else:
             bits = slice_axis(bits, 0, count if count >= 0 else size + count)
     return moveaxis(bits, -1, axis)
-
-
-class _Join:
-    """The objects r_ and c_: vectors, numbers and slices joined as rows or as columns."""
-
-    def __init__(self, name: str, columns: bool) -> None:
-        self._name, self._columns = name, columns
-
-    def __getitem__(self, key: Any) -> Array:
-        parts = []
-        for k in key if isinstance(key, tuple) else (key,):
-            if isinstance(k, str):
-                raise ArgumentError(f"functrans.numpy.{self._name} does not take the directive "
-                                    f"{k!r}.", where=user_source(), fix="concatenate(...)")
-            x = mgrid[k] if isinstance(k, slice) else asarray(k)
-            x = lax.reshape(x, (1,)) if not x.ndim else x
-            parts.append(lax.expand_dims(x, (1,)) if self._columns and x.ndim == 1 else x)
-        return concatenate(parts, -1 if self._columns else 0)
-
-    def __repr__(self) -> str:
-        return f"<functrans.numpy.{self._name}>"
-
-
-r_, c_ = _Join("r_", False), _Join("c_", True)
-s_, index_exp = np.s_, np.index_exp

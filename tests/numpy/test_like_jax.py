@@ -157,3 +157,23 @@ def test_keys_by_their_dtype():
         random.wrap_key_data(random.key_data(key), dtype=key.dtype, impl="threefry2x32")
     with pytest.raises(KeyTypeError, match="no dtype of keys"):
         random.wrap_key_data(random.key_data(key), dtype=np.dtype("uint32"))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "0,2", "0,2,0", "0,2,-1", "0,2,-2", "1,2,0", "0,3,1"])
+def test_directives_of_joins(text):
+    for items in (([1, 2, 3], [4, 5, 6]), (np.ones((2, 2)), np.zeros((2, 2)))):
+        for ours, theirs in ((jnp.r_, np.r_), (jnp.c_, np.c_)):
+            expected = theirs[(text, *map(np.asarray, items))]
+            got = ours[(text, *map(jnp.asarray, items))]
+            assert got.shape == expected.shape
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_rows_and_columns():
+    assert jnp.r_["r", [1, 2], 3].tolist() == [[1, 2, 3]]
+    assert jnp.r_["c", [1, 2], 3].tolist() == [[1], [2], [3]]
+    assert jnp.c_["r", [1, 2], [3, 4]].tolist() == [[1, 3], [2, 4]]
+    assert ft.jit(lambda x: jnp.r_["0,2", x, x])(jnp.arange(2)).tolist() == [[0, 1], [0, 1]]
+    for key in ("x", "0,1,2,3", "0,"):
+        with pytest.raises(ArgumentError, match="a text comes first"):
+            jnp.r_[key, [1]]
