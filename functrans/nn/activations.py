@@ -66,7 +66,7 @@ def relu6(x: ArrayLike) -> Array:
     >>> ft.nn.relu6(ft.numpy.array([-1.0, 3.0, 8.0])).tolist()
     [0.0, 3.0, 6.0]
     """
-    x = operand("relu6", x)
+    x = _inexact("relu6", x)
     return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
 
 
@@ -268,7 +268,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     >>> ft.nn.hard_tanh(ft.numpy.array([-2.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
-    x = _inexact("hard_tanh", x)
+    x = operand("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 

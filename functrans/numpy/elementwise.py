@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans import lax
+from functrans._runtime import wrap
 from functrans.core import dtypes
 from functrans.core.dims import same_shape
 from functrans.core.dtypes import kind
@@ -339,7 +340,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _scale(factor: float) -> Callable[..., Array]:
-    return lambda x: lax.mul(x, scalar_like(x, factor))
+    return lambda x: lax.mul(x, wrap(np.asarray(factor, x.dtype), True))  # as weak as x
 
 
 deg2rad = radians = unary("deg2rad", _scale(math.pi / 180), "Degrees to radians.", np.deg2rad, "f")
@@ -348,7 +349,7 @@ rad2deg = degrees = unary("rad2deg", _scale(180 / math.pi), "Radians to degrees.
 
 def _sinc(x: Array) -> Array:
     """Around 0 a series: the derivatives of sin(pi x) / (pi x) cancel there."""
-    angle = lax.mul(x, scalar_like(x, math.pi))
+    angle = lax.mul(x, wrap(np.asarray(math.pi, x.dtype), True))
     size = lax.abs(angle)
     near = lax.lt(size, _full_like(size, 1))
     inner = lax.select_n(near, _full_like(angle, 0), angle)

@@ -72,7 +72,9 @@ class _Join:
             raise self._refused(text) from None
         if len(numbers) > 3:
             raise self._refused(text)
-        return _How(*numbers, *self._how[len(numbers):3])
+        axis, least, place = (*numbers, *(self._how.axis, self._how.least,
+                                          self._how.place)[len(numbers):])
+        return _How(axis, least, place)
 
     def _refused(self, text: str) -> ArgumentError:
         return ArgumentError(f"functrans.numpy.{self._name} does not take {text!r} here.",

@@ -214,6 +214,15 @@ def _vectors(name: str, *xs: ArrayLike) -> list[Array]:
             for x in promote_dtypes(name, *(asarray(x) for x in xs))]
 
 
+def _smallest(ordered: Array, keep: Array) -> Array:
+    """The first kept element of a sorted vector, 0 where there is none."""
+    if ordered.shape[0] == 0:
+        return lax.full((), 0, ordered.dtype)
+    first = lax.argmax(keep, 0, index_dtype(ordered.shape[0]))
+    found = take(ordered, first, mode="clip")
+    return lax.select_n(take(keep, first, mode="clip"), lax.full_like(found, 0), found)
+
+
 def _finish(name: str, ordered: Array, keep: Array, size: int | None, fill: ArrayLike | None
             ) -> Array:
     """The kept elements of a sorted vector: exactly these, or `size` of them and fill."""
@@ -293,6 +302,8 @@ def intersect1d(
     following = lax.concatenate([slice_axis(alive, 1, alive.shape[0]),
                                  lax.full((1,), False, np.dtype(bool))], 0)
     keep = lax.bitwise_and(keep, following)
+    if size is not None and fill_value is None:
+        fill_value = _smallest(ordered, keep)
     values = _finish("intersect1d", ordered, keep, size, fill_value)
     if not return_indices:
         return values
@@ -336,6 +347,8 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
              size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements that one of the arrays has and the other has not.
 
+    With a `size` they are followed by `fill_value`, by default the smallest of them.
+
     >>> jnp.setxor1d(jnp.array([1, 2, 3]), jnp.array([3, 4]))
     Array([1, 2, 4], dtype=int32)
     """
@@ -344,6 +357,8 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     alone = lax.concatenate([isin(x, y, invert=True), isin(y, x, invert=True)], 0)
     ordered, places, new = _distinct("setxor1d", joined, size)
     keep = lax.bitwise_and(new, take(alone, places, mode="clip"))
+    if size is not None and fill_value is None:
+        fill_value = _smallest(ordered, keep)
     return _finish("setxor1d", ordered, keep, size, fill_value)
 
 

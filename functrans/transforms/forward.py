@@ -20,6 +20,7 @@ from functrans.core.errors import (
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.tree import check_same_structure, tree_flatten, tree_paths, tree_unflatten
+from functrans.primitives.convert import convert_element_type
 from functrans.transforms.cells import CellArguments, cell_arguments, refuse_twice, write_all
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.jvp import jvp_flat, strip_tangents
@@ -144,8 +145,14 @@ def _at(tree: Any, index: int) -> str:
 
 
 def public_tangent(tangent: Any, like: Any) -> Any:
-    """A tangent as users see it: zeros where symbolic, float0 for integers."""
+    """A tangent as users see it: zeros where symbolic, float0 for integers.
+
+    It is as weak as its value.
+    """
     if tangent is not None:
+        weak = get_aval(like).weak_type
+        if weak != get_aval(tangent).weak_type and not isinstance(tangent, RefCell):
+            return convert_element_type(tangent, tangent.dtype, weak)
         return tangent
     aval = tangent_aval(get_aval(like))
     if aval.dtype == dtypes.float0:

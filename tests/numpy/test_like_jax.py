@@ -177,3 +177,21 @@ def test_rows_and_columns():
     for key in ("x", "0,1,2,3", "0,"):
         with pytest.raises(ArgumentError, match="a text comes first"):
             jnp.r_[key, [1]]
+
+
+def test_sets_of_a_size_end_with_their_smallest_element():
+    x, y = jnp.array([2, 7, 3]), jnp.array([2, 3, 5])
+    assert jnp.setxor1d(x, y, size=4).tolist() == [5, 7, 5, 5]
+    assert jnp.intersect1d(x, y, size=4).tolist() == [2, 3, 2, 2]
+    assert ft.jit(lambda x, y: jnp.intersect1d(x, y, size=4))(x, y).tolist() == [2, 3, 2, 2]
+    assert jnp.intersect1d(x, y, size=3, fill_value=-1).tolist() == [2, 3, -1]
+    assert jnp.setxor1d(x, x, size=2).tolist() == [0, 0]
+    assert jnp.intersect1d(x, y + 9, size=2).tolist() == [0, 0]
+
+
+def test_a_tangent_is_as_weak_as_its_value():
+    for f in (jnp.square, jnp.sin, jnp.deg2rad, jnp.sinc, lambda x: jnp.sin(x) * x):
+        assert f(3.0).weak_type and ft.jvp(f, (3.0,), (2.0,))[1].weak_type
+        assert ft.linearize(f, 3.0)[1](2.0).weak_type
+        assert not ft.jvp(f, (jnp.float32(3.0),), (2.0,))[1].weak_type
+    assert ft.jacfwd(lambda x: x * x)(3.0).weak_type
