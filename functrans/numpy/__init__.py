@@ -95,7 +95,7 @@ from functrans.numpy.files import (
     set_printoptions,
 )
 from functrans.numpy.fitting import polyfit, roots
-from functrans.numpy.grids import indices, meshgrid, mgrid, ogrid
+from functrans.numpy.grids import c_, index_exp, indices, meshgrid, mgrid, ogrid, r_, s_
 from functrans.numpy.index_arithmetic import (
     diag_indices,
     diag_indices_from,
@@ -108,7 +108,6 @@ from functrans.numpy.index_arithmetic import (
     triu_indices_from,
     unravel_index,
 )
-from functrans.numpy.join_objects import c_, index_exp, r_, s_
 from functrans.numpy.joining import (
     append,
     apply_over_axes,

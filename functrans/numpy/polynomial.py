@@ -9,7 +9,6 @@ import numpy as np
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.lax.linalg import eig
 from functrans.numpy.common import (
     broadcast,
     broadcast_shapes,
@@ -253,7 +252,8 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     given = asarray(seq_of_zeros)
     if given.ndim == 2 and given.shape[0] == given.shape[1] != 0:
         (given,) = promote_dtypes_inexact("poly", given)
-        (given,) = eig(given, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+        (given,) = lax.linalg.eig(given, compute_left_eigenvectors=False,
+                                  compute_right_eigenvectors=False)
     (roots,) = promote_dtypes_inexact("poly", _vector("poly", given))
     result = filled((1,) if roots.shape[0] else (), 1, roots.dtype)
     for i in range(roots.shape[0]):

@@ -183,4 +183,4 @@ def test_index_tricks():
     check(jnp.c_[X[0, 0], X[0, 1]], np.c_[X[0, 0], X[0, 1]])
     assert jnp.s_[1:2, ...] == np.s_[1:2, ...]
     with pytest.raises(ValueError, match="directive"):
-        jnp.r_["0,2", 1]
+        jnp.r_["x", 1]
