@@ -182,5 +182,5 @@ def test_index_tricks():
     check(jnp.r_[X[0], X[1]], np.r_[X[0], X[1]])
     check(jnp.c_[X[0, 0], X[0, 1]], np.c_[X[0, 0], X[0, 1]])
     assert jnp.s_[1:2, ...] == np.s_[1:2, ...]
-    with pytest.raises(ValueError, match="directive"):
+    with pytest.raises(ValueError, match="a text comes first"):
         jnp.r_["x", 1]
