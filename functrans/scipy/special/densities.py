@@ -9,7 +9,8 @@ from functrans import numpy as jnp
 from functrans.scipy.special.common import HALF_LOG_2PI, partials, polynomial
 from functrans.typing import Array
 
-__all__ = ["beta_log_density", "betaln", "gamma_log_density", "log1pmx", "log_gamma_ratio",
+__all__ = ["beta_log_density", "betaln", "gamma_log_density", "log1p_square",
+           "log1pmx", "log_gamma_ratio",
            "logs_of_shares", "stirling_rest"]
 
 LARGE: Final = 10.0
@@ -24,6 +25,13 @@ def stirling_rest(x: Array) -> Array:
     """log Gamma(x) less (x - 1/2) log x - x + log(2 pi) / 2, for x >= LARGE."""
     inverse = 1.0 / x
     return inverse * polynomial(inverse * inverse, _STIRLING)
+
+
+def log1p_square(r: Array) -> Array:
+    """log(1 + r^2), also where the square overflows."""
+    far = lax.abs(r) > 1e9  # whose square adds to 1 beyond its last bit
+    near = lax.log1p(lax.square(jnp.where(far, 0.0, r)))
+    return jnp.where(far, 2.0 * lax.log(lax.abs(jnp.where(far, r, 1.0))), near)
 
 
 @partials(lambda out, t: -t / (1.0 + t))

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.scipy.special.beta_integral import beta_at_odds, beta_pair
-from functrans.scipy.special.common import partials, pushed, wide
-from functrans.scipy.special.densities import betaln
+from functrans.scipy.special.common import HALF_LOG_2PI, partials, pushed, wide
+from functrans.scipy.special.densities import betaln, log1p_square
 from functrans.scipy.special.error_functions import ndtri
 from functrans.scipy.special.incomplete import (
     beta_logit,
@@ -266,8 +266,10 @@ def fdtri(dfn: Array, dfd: Array, p: Array) -> Array:
     >>> round(float(ft.scipy.special.fdtri(2.0, 2.0, 0.5)), 4)
     1.0
     """
-    # share / (1 - share) of the share of the sum, which is the exponential of its logit
-    return dfd / dfn * lax.exp(beta_logit(0.5 * dfn, 0.5 * dfd, p))
+    # share / (1 - share) of the share of the sum, which is the exponential of its logit: of half
+    # of it, as the odds may be beyond the numbers where the quantile is not
+    half = lax.exp(0.5 * beta_logit(0.5 * dfn, 0.5 * dfd, p))
+    return half * dfd / dfn * half
 
 
 
@@ -300,8 +302,12 @@ def _far_tail(df: Array, t: Array) -> Array:
 
 def student_density(df: Array, t: Array) -> Array:
     """The density of Student's distribution."""
-    log = -0.5 * (df + 1.0) * lax.log1p(t * t / df) - betaln(0.5 * df, jnp.full_like(df, 0.5))
-    return lax.exp(log) / lax.sqrt(df)
+    normal = df == math.inf
+    v = jnp.where(normal, 1.0, df)
+    root = lax.sqrt(v)
+    log = -0.5 * (v + 1.0) * log1p_square(t / root) - betaln(0.5 * v, jnp.full_like(v, 0.5))
+    bell = -0.5 * t * t - HALF_LOG_2PI
+    return lax.exp(jnp.where(normal, bell, log)) / root
 
 
 def _stdtr_value(df: Array, t: Array) -> Array:

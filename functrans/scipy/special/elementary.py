@@ -200,7 +200,10 @@ def pseudo_huber(delta: Array, r: Array) -> Array:
     """
     safe = jnp.where(delta > 0, delta, 1.0)
     ratio = r / safe
-    value = r * (r / (1.0 + lax.sqrt(1.0 + ratio * ratio)))
+    far = lax.abs(ratio) > 1e9  # whose square adds to 1 beyond its last bit, and may overflow
+    near = jnp.where(far, 0.0, ratio)
+    value = jnp.where(far, delta * (lax.abs(r) - delta),
+                      r * (jnp.where(far, 0.0, r) / (1.0 + lax.sqrt(1.0 + near * near))))
     value = jnp.where(jnp.isinf(r), math.inf, value)
     value = jnp.where(jnp.isnan(delta), math.nan, jnp.where(delta == 0, 0.0, value))
     return jnp.where(delta < 0, math.inf, value)
@@ -268,8 +271,13 @@ def log1p_over(y: Array, lmbda: Array) -> Array:
     small = jnp.where(near, t, 0.0)
     ratio = small / (2.0 + small)
     series = 2.0 / (2.0 + small) * polynomial(ratio * ratio, [1 / (2 * k + 1) for k in range(18)])
-    return jnp.where(near, y * series,
-                     lax.log1p(jnp.where(near, 1.0, t)) / jnp.where(near, 1.0, lmbda))
+    # a product that overflows by its factors, also of an infinite y and a lmbda near 0
+    endless = (t == math.inf) & (lax.abs(y) < math.inf) & (lax.abs(lmbda) < math.inf)
+    factors = lax.log(lax.abs(jnp.where(endless, y, 1.0))) + lax.log(
+        lax.abs(jnp.where(endless, lmbda, 1.0)))
+    log = jnp.where(endless, factors, lax.log1p(jnp.where(near | endless, 1.0, t)))
+    value = jnp.where(near, y * series, log / jnp.where(near, 1.0, lmbda))
+    return jnp.where((lmbda == 0) & (lax.abs(y) == math.inf), y, value)
 
 
 @elementwise

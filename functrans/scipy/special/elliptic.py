@@ -16,6 +16,7 @@ __all__ = ["ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "elliprc", 
 
 _CLOSE: Final = 2e-3  # what the series of order 7 leaves is of order 8
 _LIMIT: Final = 100
+_LIMIT_OF_FOUR: Final = 600  # a fourth argument that is large falls to a quarter in each step
 
 
 def _apart(mean: Array, *xs: Array) -> Array:
@@ -95,7 +96,7 @@ def _rd_value(x: Array, y: Array, z: Array) -> Array:
     mean = (a + b + 3.0 * c) / 5.0
     u, v = (mean - a) / mean, (mean - b) / mean
     w = -(u + v) / 3.0
-    rest = power / (mean * lax.sqrt(mean)) * _series_of_five(
+    rest = power / mean / lax.sqrt(mean) * _series_of_five(
         u * v - 6.0 * w * w, (3.0 * u * v - 8.0 * w * w) * w,
         3.0 * (u * v - w * w) * w * w, u * v * w * w * w)
     value = _proper(rest + 3.0 * total, jnp.minimum(x + y, z), x, y, z)
@@ -151,25 +152,27 @@ def _rj_value(x: Array, y: Array, z: Array, p: Array) -> Array:
              ) -> tuple[Array, ...]:
         shift = _root_sum(a, b, c)
         r = lax.sqrt(d)
-        q = (r + lax.sqrt(a)) * (r + lax.sqrt(b)) * (r + lax.sqrt(c))
-        gap = (d - a) * (d - b) * (d - c) / (q * q)
-        total = total + power / q * _rc(jnp.ones_like(a), 1.0 + gap)
+        one, two = r + lax.sqrt(a), (r + lax.sqrt(b)) * (r + lax.sqrt(c))
+        # 1 + (d - a) (d - b) (d - c) / (one two)^2, which cancels for a small d
+        total = total + power / one / two * _rc(
+            jnp.ones_like(a), 2.0 * (r / one) * ((d + shift) / two))
         return (0.25 * (a + shift), 0.25 * (b + shift), 0.25 * (c + shift), 0.25 * (d + shift),
                 total, 0.25 * power)
 
     start = step(0, a, b, c, d, jnp.zeros_like(a), jnp.ones_like(a))
     a, b, c, d, total, power = loop(
         step, start,
-        lambda a, b, c, d, t, w: _apart((a + b + c + 2.0 * d) / 5.0, a, b, c, d) > _CLOSE, _LIMIT)
+        lambda a, b, c, d, t, w: _apart((a + b + c + 2.0 * d) / 5.0, a, b, c, d) > _CLOSE,
+        _LIMIT_OF_FOUR)
     mean = (a + b + c + 2.0 * d) / 5.0
     u, v, w = (mean - a) / mean, (mean - b) / mean, (mean - c) / mean
     s = -0.5 * (u + v + w)
     e2 = u * v + u * w + v * w - 3.0 * s * s
-    rest = power / (mean * lax.sqrt(mean)) * _series_of_five(
+    rest = power / mean / lax.sqrt(mean) * _series_of_five(
         e2, u * v * w + 2.0 * e2 * s + 4.0 * s * s * s,
         (2.0 * u * v * w + e2 * s + 3.0 * s * s * s) * s, u * v * w * s * s)
-    value = _proper(rest + 6.0 * total, two, x, y, z)
-    return jnp.where(p > 0, jnp.where(p == math.inf, 0.0, value), math.nan)
+    value = _proper(jnp.where(p == math.inf, 0.0, rest + 6.0 * total), two, x, y, z)
+    return jnp.where(p > 0, value, math.nan)
 
 
 _rj: Callable[..., Array] = partials(*(pushed(_rj_value, i) for i in range(4)))(_rj_value)
@@ -178,11 +181,15 @@ _rj: Callable[..., Array] = partials(*(pushed(_rj_value, i) for i in range(4)))(
 def _rg_value(x: Array, y: Array, z: Array) -> Array:
     low, high = jnp.minimum(jnp.minimum(x, y), z), jnp.maximum(jnp.maximum(x, y), z)
     middle = _second_least(x, y, z)
-    keep = (low >= 0) & (middle > 0) & (high < math.inf)
-    a, b, c = _usable(keep, low, high, middle)
-    value = 0.5 * (c * _rf(a, b, c) - (a - c) * (b - c) * _rd(a, b, c) / 3.0
-                   + lax.sqrt(a) * lax.sqrt(b / c))
-    end = jnp.where((low >= 0) & (middle == 0), 0.5 * lax.sqrt(jnp.where(high > 0, high, 0.0)),
+    # to the size of the largest, beside which two that are less than roundoff are as good as 0
+    keep = (low >= 0) & (middle > 1e-20 * high) & (high < math.inf)
+    low_, high_, middle_ = _usable(keep, low, high, middle)
+    scale = lax.stop_gradient(high_)
+    a, b, c = low_ / scale, high_ / scale, middle_ / scale
+    value = 0.5 * lax.sqrt(scale) * (c * _rf(a, b, c) - (a - c) * (b - c) * _rd(a, b, c) / 3.0
+                                     + lax.sqrt(a) * lax.sqrt(b / c))
+    one = (low >= 0) & (middle <= 1e-20 * high) & (high < math.inf)
+    end = jnp.where(one, 0.5 * lax.sqrt(jnp.where(high > 0, high, 0.0)),
                     jnp.where((low >= 0) & (high == math.inf), math.inf, math.nan))
     return jnp.where(keep, value, end)
 
@@ -337,7 +344,12 @@ def first_kind_in_m(out: Array, phi: Array, m: Array) -> Array:
 def _ellipkinc(phi: Array, m: Array) -> Array:
     turns, s, square, left = _parts(phi, m)
     whole = _ellipkm1(jnp.where(turns == 0, 1.0, 1.0 - m))
-    return s * _rf(square, left, _one(m)) + _times_turns(turns, whole)
+    return _endless(phi, m, s * _rf(square, left, _one(m)) + _times_turns(turns, whole))
+
+
+def _endless(phi: Array, m: Array, value: Array) -> Array:
+    """Infinite for an infinite amplitude, as each turn adds the same."""
+    return jnp.where((lax.abs(phi) == math.inf) & (m <= 1.0), phi, value)
 
 
 def _second_in_m(out: Array, phi: Array, m: Array) -> Array:
@@ -352,7 +364,7 @@ def _ellipeinc(phi: Array, m: Array) -> Array:
     whole = _ellipe(jnp.where(turns == 0, 0.0, m))
     flat = (square == 0) & (left == 0)
     value = s * (_rf(square, left, _one(m)) - m * s * s * _rd(square, left, _one(m)) / 3.0)
-    return jnp.where(flat, s, value) + _times_turns(turns, whole)
+    return _endless(phi, m, jnp.where(flat, s, value) + _times_turns(turns, whole))
 
 
 @wide

@@ -177,13 +177,20 @@ def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
     0.3989
     """
     valid = (sigma >= 0) & (gamma >= 0)
-    smooth = sigma > 0
+    # far out, where the normal part is narrow, Cauchy's density is left
+    size = jnp.maximum(lax.abs(x), gamma)
+    smooth = (sigma > 0) & ((size <= 1e9 * sigma) | jnp.isnan(x)) & (size < math.inf)
     width = jnp.where(smooth, sigma, 1.0) / SQRT_HALF
-    profile = lax.real(_wofz(lax.complex(x / width, gamma / width))) / (width * _ROOT_PI)
-    peaked = jnp.where(smooth | (gamma <= 0), 1.0, gamma)
-    lorentz = peaked / (math.pi * (x * x + peaked * peaked))
-    lorentz = jnp.where((gamma == 0) & ~smooth, jnp.where(x == 0, math.inf, 0.0), lorentz)
-    return jnp.where(valid, jnp.where(smooth, profile, lorentz), math.nan)
+    place, spread = jnp.where(smooth, x, 0.0), jnp.where(smooth, gamma, 0.0)
+    profile = lax.real(_wofz(lax.complex(place / width, spread / width))) / (width * _ROOT_PI)
+    some = ~smooth & (size > 0) & (size < math.inf)
+    scale = jnp.where(some, lax.stop_gradient(size), 1.0)
+    u, v = jnp.where(some, x, 0.0) / scale, jnp.where(some, gamma, 1.0) / scale
+    lorentz = v / (u * u + v * v) / (math.pi * scale)
+    # of an infinite x, or an infinite width, nothing is left
+    lorentz = jnp.where(some, lorentz, jnp.where(size == 0, math.inf, 0.0))
+    known = valid & ~jnp.isnan(x)
+    return jnp.where(known, jnp.where(smooth, profile, lorentz), math.nan)
 
 
 # Fresnel's integrals -------------------------------------------------------------------------

@@ -26,6 +26,8 @@ from functrans.scipy.special.common import (
 )
 from functrans.typing import Array, ArrayLike
 
+_FAR = 1e30  # half of a term beside the integral is beyond its last bit
+
 
 @elementwise
 def gammaln(x: Array) -> Array:
@@ -315,8 +317,11 @@ def poch(z: Array, m: Array) -> Array:
     a, b = jnp.where(either, 1.0, z), jnp.where(either, 0.0, m)
     value = lax.stop_gradient(gammasgn(a + b) * gammasgn(a)) * lax.exp(
         densities.log_gamma_ratio(a, b))
-    p, q = jnp.where(both, 1.0 - total, 1.0), jnp.where(both, m, 0.0)
-    turned = lax.exp(densities.log_gamma_ratio(p, q))
+    down = (m < 0) & (m == lax.floor(m)) & (m > -math.inf) & (lax.abs(z) < 0.5)
+    both = both | down  # as z + m loses what z is above a pole
+    whole_z, whole_total = whole_z & ~down, whole_total & ~down
+    p, q = jnp.where(both, 1.0 - z, 1.0), jnp.where(both, -m, 0.0)
+    turned = lax.exp(-densities.log_gamma_ratio(p, q))
     turned = jnp.where(jnp.remainder(m, 2.0) == 1, -turned, turned)
     # elsewhere the value is 1 there by itself, and has slopes
     is_one = (m == 0) & (either | ~lax.is_finite(z))
@@ -424,7 +429,11 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
 @elementwise
 def _zeta(x: Array, q: Array) -> Array:
-    return special.zeta(x, q)
+    # far out the integral is left, which is a number where the terms underflow
+    far = (q > _FAR) & (x > 1.0)
+    value = special.zeta(x, jnp.where(far, 1.0, q))
+    exponent = jnp.where(far, x - 1.0, 1.0)
+    return jnp.where(far, jnp.power(jnp.where(far, q, 1.0), -exponent) / exponent, value)
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.scipy.special.common import loop, partials, pushed, wide
+from functrans.scipy.special.gammas import gammasgn
 from functrans.scipy.special.gammas import rgamma_ as rgamma
 from functrans.typing import Array
 
@@ -40,18 +41,36 @@ def _series(a: Array, b: Array, c: Array | None, x: Array, limit: int) -> Array:
 
 
 def _hyp0f1_value(v: Array, z: Array) -> Array:
-    keep = ~_is_pole(v) & (lax.abs(v) < math.inf) & (lax.abs(z) < 1e6)
+    size = lax.abs(z)
+    keep = ~_is_pole(v) & (lax.abs(v) < math.inf) & ((size < 1e6) | (size < 4.0 * v))
+    # the exponential of 2 sqrt(z), but for a large parameter
+    endless = ~_is_pole(v) & (lax.abs(v) < 1e4) & (z >= 1e6)
     b, x = jnp.where(keep, v, 1.0), jnp.where(keep, z, 0.0)
+    # terms of both signs cancel but for a parameter that is large for x: from there down
+    raised = lax.ceil(jnp.maximum(jnp.where(x < -1.0, -0.25 * x, 0.0),
+                                  jnp.where((b < 1.0) & (b > -1e4), 2.0, 0.0)) - b)
+    raised = lax.stop_gradient(jnp.maximum(raised, 0.0))
+    raised = jnp.where(b > -1e4, raised, 0.0)
 
-    def step(k: Any, total: Array, term: Array, calm: Array) -> tuple[Array, ...]:
-        term = term * (x / (k * (b + k - 1.0)))
-        total = total + term
-        small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
-        return total, term, jnp.where(small, calm + 1.0, 0.0)
+    def series(b: Array) -> Array:
+        def step(k: Any, total: Array, term: Array, calm: Array) -> tuple[Array, ...]:
+            term = term * (x / (k * (b + k - 1.0)))
+            total = total + term
+            small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
+            return total, term, jnp.where(small, calm + 1.0, 0.0)
 
-    one = jnp.ones_like(x)
-    value, _, _ = loop(step, (one, one, jnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, 9000)
-    return jnp.where(keep, value, math.nan)
+        one = jnp.ones_like(x)
+        return loop(step, (one, one, jnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, 9000)[0]
+
+    def down(k: Any, low: Array, high: Array, i: Array) -> tuple[Array, ...]:
+        c = b + (i - 1.0)
+        return low + x / c / (c + 1.0) * high, low, i - 1.0
+
+    top = b + raised
+    high = series(jnp.where(raised > 0, top + 1.0, 1.0))
+    value, _, _ = loop(down, (series(top), high, raised), lambda low, high, i: i > 0, 300_000)
+    value = jnp.where(keep, jnp.where(x == 0, 1.0, value), math.nan)
+    return jnp.where(endless, math.inf * lax.stop_gradient(gammasgn(v)), value)
 
 
 _hyp0f1: Callable[..., Array] = partials(pushed(_hyp0f1_value, 0),
@@ -90,7 +109,12 @@ def _kummer(a: Array, b: Array, x: Array) -> Array:
     size = jnp.maximum(lax.abs(a), lax.abs(b)) + 1.0
     far = (x > _LARGE) & (x > 2.0 * size * size) & ~_is_pole(a) & (x < 1e300)
     near = jnp.where(far, 1.0, jnp.minimum(x, 1e4))
-    series = _series(jnp.where(far, 1.0, a), jnp.where(far, 1.0, b), None, near, 30_000)
+    # of a below 0 the first terms have both signs
+    first = jnp.where(a < -1.0, jnp.minimum(near, (1.0 + lax.abs(b)) / (1.0 + lax.abs(a))), near)
+    u, v = jnp.where(far, 1.0, a), jnp.where(far, 1.0, b)
+    first = jnp.where(far, near, first)
+    series = _series(u, v, None, first, 30_000)
+    series = _carried(u, v, first, near, series)
     p, q = jnp.where(far, a, 1.0), jnp.where(far, b, 1.0)
     y = jnp.where(far, x, _LARGE)
     sums = _two_f_zero(q - p, 1.0 - p, 1.0 / y)
@@ -99,26 +123,97 @@ def _kummer(a: Array, b: Array, x: Array) -> Array:
     return jnp.where(far, head * power * sums * power, jnp.where(x > 1e4, math.nan, series))
 
 
+def _carried(a: Array, b: Array, at: Array, x: Array, value: Array) -> Array:
+    """1F1 at x of its value at a lesser point > 0, by Taylor's series of Kummer's equation.
+
+    A step is at most half of the way from 0, and short for the waves and for the power of x that
+    solutions have there, so that the terms of no series cancel. Outwards 1F1 is the largest of the
+    solutions, or as large as the others.
+    """
+    some = at < x
+    slope = a / b * _series(jnp.where(some, a, 0.0) + 1.0, b + 1.0, None,
+                            jnp.where(some, at, 0.0), 3000)
+
+    def advance(k: Any, at: Array, value: Array, slope: Array) -> tuple[Array, ...]:
+        step = jnp.minimum(jnp.minimum(0.5, 4.0 / (1.0 + lax.abs(b))) * at,
+                           jnp.minimum(2.0, 1.5 * lax.sqrt(at / (1.0 + lax.abs(a)))))
+        step = lax.stop_gradient(step)
+        last = x - at <= step
+        step = jnp.where(last, x - at, step)
+
+        def term(k: Any, low: Array, high: Array, total: Array, rise: Array, calm: Array
+                 ) -> tuple[Array, ...]:
+            m = k - 1.0
+            new = ((m + a) * (step * step) * low - (m + 1.0) * (m + b - at) * step * high) \
+                / (at * (m + 1.0) * (m + 2.0))
+            small = ~((lax.abs(new) > _DIGITS * lax.abs(total))
+                      | (lax.abs((m + 2.0) * new) > _DIGITS * lax.abs(rise)))
+            return (high, new, total + new, rise + (m + 2.0) * new,
+                    jnp.where(small, calm + 1.0, 0.0))
+
+        high = slope * step
+        state = (value, high, value + high, high, jnp.where(step > 0, 0.0, _CALM))
+        _, _, total, rise, _ = loop(term, state, lambda a, b, c, d, calm: calm < _CALM, 300)
+        return (jnp.where(last, x, at + step), total,
+                jnp.where(step > 0, rise / jnp.where(step > 0, step, 1.0), slope))
+
+    return loop(advance, (at, value, slope), lambda at, value, slope: at < x, 50_000)[1]
+
+
+def _polynomial_1f1(n: Array, b: Array, x: Array) -> Array:
+    """1F1(-n; b; x) for whole n: Laguerre's polynomial but for a factor, by recurrence."""
+    def step(k: Any, low: Array, high: Array, i: Array) -> tuple[Array, ...]:
+        return high, ((2.0 * k + b - x) * high - k * low) / (b + k), i + 1.0
+
+    one = jnp.ones_like(x)
+    _, high, _ = loop(step, (one, 1.0 - x / b, one), lambda low, high, i: i < n, 100_000)
+    return jnp.where(n == 0, one, high)
+
+
 def _gamma(x: Array) -> Array:
     return 1.0 / rgamma(x)
 
 
 def _hyp1f1_value(a: Array, b: Array, x: Array) -> Array:
     finite = (lax.abs(a) < math.inf) & (lax.abs(b) < math.inf) & (lax.abs(x) < math.inf)
-    keep = ~_is_pole(b) & finite
+    # a polynomial, which ends before a pole of b
+    ends = finite & _is_pole(a) & (a > -1e5) & (~_is_pole(b) | (b <= a))
+    whole = _polynomial_1f1(jnp.where(ends, lax.stop_gradient(-a), 0.0), jnp.where(ends, b, 1.0),
+                            jnp.where(ends, x, 0.0))
+    keep = ~_is_pole(b) & finite & ~ends
     p, q, z = jnp.where(keep, a, 1.0), jnp.where(keep, b, 1.0), jnp.where(keep, x, 0.0)
-    # by Kummer's transformation below 0, where the series would cancel, unless it is a polynomial
-    # of few terms
-    turned = (z < 0) & ~(_is_pole(p) & (lax.abs(p * z) < 4.0))
-    value = _kummer(jnp.where(turned, q - p, p), q, jnp.where(turned, -z, jnp.where(z < 0, 0.0, z)))
-    short = _series(jnp.where((z < 0) & ~turned, p, 1.0), q, None,
-                    jnp.where((z < 0) & ~turned, z, 0.0), 500)
-    value = jnp.where((z < 0) & ~turned, short, value)
+    # by Kummer's transformation below 0, where the series would cancel
+    turned = z < 0
+    rest = jnp.where(turned, q - p, p)
+    size = lax.abs(z)
+    # e^x times a polynomial, as for a = b + n
+    short = _is_pole(rest) & (rest > -1e5)
+    value = _kummer(jnp.where(short, 1.0, rest), q, jnp.where(short, 0.0, size))
+    other = _polynomial_1f1(jnp.where(short, lax.stop_gradient(-rest), 0.0), q,
+                            jnp.where(short, size, 0.0))
+    value = jnp.where(short, other, value)
     value = jnp.where(turned, lax.exp(jnp.where(turned, z, 0.0)) * value, value)
-    return jnp.where(keep, value, jnp.where(finite, math.inf, math.nan))
+    value = jnp.where(ends, whole, jnp.where(keep, value, jnp.where(finite, math.inf, math.nan)))
+    return jnp.where(finite & (x == 0), 1.0, value)
 
 
-_hyp1f1: Callable[..., Array] = partials(pushed(_hyp1f1_value, 0), pushed(_hyp1f1_value, 1),
+_ASIDE: Final = 1e-8
+
+
+def _slope_in_a(out: Array, a: Array, b: Array, x: Array) -> Array:
+    """Where the series ends its slope in a is one of infinitely many terms: that close by."""
+    beside = _is_pole(a) | ((x < 0) & _is_pole(b - a))
+    slope: Array = pushed(_hyp1f1_value, 0)(out, a + jnp.where(beside, _ASIDE, 0.0), b, x)
+    return slope
+
+
+def _slope_in_b(out: Array, a: Array, b: Array, x: Array) -> Array:
+    beside = (x < 0) & _is_pole(b - a) & ~_is_pole(a)
+    slope: Array = pushed(_hyp1f1_value, 1)(out, a, b + jnp.where(beside, _ASIDE, 0.0), x)
+    return slope
+
+
+_hyp1f1: Callable[..., Array] = partials(_slope_in_a, _slope_in_b,
                    lambda out, a, b, x: a / b * _hyp1f1(a + 1.0, b + 1.0, x))(_hyp1f1_value)
 
 
@@ -126,8 +221,8 @@ _hyp1f1: Callable[..., Array] = partials(pushed(_hyp1f1_value, 0), pushed(_hyp1f
 def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     """Kummer's confluent hypergeometric function 1F1(a; b; x).
 
-    The power series, Kummer's transformation for x < 0, and the asymptotic series (DLMF 13.7.2).
-    Digits are lost where terms of both signs cancel: for large negative a or b - a.
+    The power series, Kummer's transformation for x < 0, and the asymptotic series (DLMF 13.7.2);
+    Taylor's series of its equation, step by step, where terms of both signs would cancel.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.hyp1f1(1.0, 2.0, 1.0)), 4)
@@ -189,7 +284,9 @@ def _at_one(a: Array, b: Array, c: Array) -> Array:
     converges = c - a - b > 0
     p, q, r = (jnp.where(converges, v, w) for v, w in ((a, 0.0), (b, 0.0), (c, 1.0)))
     value = _gamma(r) * _gamma(r - p - q) * rgamma(r - p) * rgamma(r - q)
-    return jnp.where(converges, value, math.inf)
+    # elsewhere it grows as Gamma(c) / (Gamma(a) Gamma(b)) times a power, or a logarithm
+    sign = gammasgn(c) * gammasgn(a) * gammasgn(b)
+    return jnp.where(converges, value, math.inf * lax.stop_gradient(sign))
 
 
 def _hyp2f1_value(a: Array, b: Array, c: Array, x: Array) -> Array:
@@ -217,7 +314,8 @@ def _hyp2f1_value(a: Array, b: Array, c: Array, x: Array) -> Array:
     polynomial = _polynomial(jnp.where(whole, a, 0.0), jnp.where(whole, b, 0.0),
                              jnp.where(whole, c, 1.0), jnp.where(whole, x, 0.0))
     value = jnp.where(whole, polynomial, value)
-    return jnp.where(pole & finite & ~jnp.isnan(x), math.inf, value)
+    value = jnp.where(pole & finite & ~jnp.isnan(x), math.inf, value)
+    return jnp.where(finite & (x == 0), 1.0, value)
 
 
 def _polynomial(a: Array, b: Array, c: Array, x: Array) -> Array:

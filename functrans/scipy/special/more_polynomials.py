@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functrans import lax
 from functrans import numpy as jnp
 from functrans.scipy.special.common import wide
-from functrans.scipy.special.gammas import gammaln
+from functrans.scipy.special.gammas import binom
 from functrans.scipy.special.orthogonal import (
     eval_chebyt,
     eval_chebyu,
@@ -81,6 +80,4 @@ def eval_sh_jacobi(n: Array, p: Array, q: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.eval_sh_jacobi(2, 2.0, 1.0, 0.75)), 4)
     0.0625
     """
-    # divided by the binomial coefficient of 2 n + p - 1 over n
-    scale = gammaln(2.0 * n + p) - gammaln(n + 1.0) - gammaln(n + p)
-    return lax.exp(-scale) * eval_jacobi(n, p - q, q - 1.0, jnp.subtract(2.0 * x, 1.0))
+    return eval_jacobi(n, p - q, q - 1.0, jnp.subtract(2.0 * x, 1.0)) / binom(2.0 * n + p - 1.0, n)

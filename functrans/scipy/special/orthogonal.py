@@ -14,6 +14,8 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
 from functrans.scipy.special.common import HALF_LOG_2PI, loop, partials, pushed, wide
+from functrans.scipy.special.gammas import binom, poch
+from functrans.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["eval_chebyt", "eval_chebyu", "eval_gegenbauer", "eval_genlaguerre", "eval_hermite",
@@ -23,26 +25,43 @@ __all__ = ["eval_chebyt", "eval_chebyu", "eval_gegenbauer", "eval_genlaguerre", 
 _LIMIT: Final = 100_000
 
 
-def _recurrence(n: Array, first: Array, second: Array, step: Callable[[Any, Array, Array], Array]
-                ) -> Array:
+def _recurrence(n: Array, first: Array, second: Array, step: Callable[[Any, Array, Array], Array],
+                base: Any = 0.0) -> Array:
     """The polynomial of degree n of P_0 = first, P_1 = second, P_(k+1) = step(k, P_k, P_(k-1)).
 
-    NaN for a degree that is no integer in [0, 100,000).
+    NaN for a degree that is no integer in [0, 100,000). With `base`, n and all degrees are beside
+    that one.
     """
-    valid = (n >= 0) & (n == lax.floor(n)) & (n < _LIMIT)
+    valid = (n >= 0) & (n == lax.floor(n)) & (n < _LIMIT) & ~jnp.isnan(second)
     degree = jnp.where(valid, n, 0.0)
 
     def advance(k: Any, low: Array, high: Array, i: Array) -> tuple[Array, ...]:
-        return high, step(k, high, low), i + 1.0
+        return high, step(k + base, high, low), i + 1.0
 
     low, high, _ = loop(advance, (first, second, jnp.ones_like(first)),
                         lambda low, high, i: i < degree, _LIMIT)
     return jnp.where(valid, jnp.where(degree == 0, low, high), math.nan)
 
 
+def _of_real_degree(n: Array, fun: Callable[[Array], Array],
+                    step: Callable[[Any, Array, Array], Array], x: Array) -> Array:
+    """The function of real degree n that is `fun`, which loses digits at a large degree.
+
+    From a degree in [0, 1) and the next one the recurrence goes up, which holds for real degrees
+    too; a degree below 0 is taken as it is, and at x = -1, where functions of broken degrees are
+    infinite.
+    """
+    known = lax.abs(n) < _LIMIT
+    degree = jnp.where(known, n, 0.0)
+    steps = jnp.where((degree > 0) & ~(_is_broken(degree) & (x == -1.0)), lax.floor(degree), 0.0)
+    base = degree - steps
+    value = _recurrence(steps, fun(base), fun(base + 1.0), step, base)
+    return jnp.where(known, value, math.nan)
+
+
 def _below(n: Array) -> Array:
     """n - 1, and 0 for 0: the degree of a derivative, whose factor is 0 then."""
-    return jnp.maximum(n - 1.0, 0.0)
+    return jnp.where(n == 0, 0.0, n - 1.0)
 
 
 def _of_zero(n: Array, value: Array) -> Array:
@@ -57,8 +76,16 @@ def _jacobi_value(n: Array, a: Array, b: Array, x: Array) -> Array:
         out: Array = (head * high - tail * low) / (2.0 * (k + 1.0) * (k + a + b + 1.0) * s)
         return out
 
-    second = (a + 1.0) + (a + b + 2.0) * (0.5 * (x - 1.0))
-    return _recurrence(n, jnp.ones_like(x), second, step)
+    def start(n: Array) -> Array:
+        # those of degree 0 and 1 are polynomials
+        line = (a + 1.0) + (a + b + 2.0) * (0.5 * (x - 1.0))
+        other = (n != 0) & (n != 1)
+        d, p, q = jnp.where(other, n, 0.0), jnp.where(other, a, 0.0), jnp.where(other, b, 0.0)
+        value = binom(d + p, d) * hyp2f1(-d, d + p + q + 1.0, p + 1.0,
+                                         jnp.where(other, 0.5 * (1.0 - x), 0.0))
+        return jnp.where(n == 0, 0.0 * x + 1.0, jnp.where(n == 1, line, value))
+
+    return _of_real_degree(n, start, step, x)
 
 
 _jacobi: Callable[..., Array] = partials(
@@ -69,7 +96,7 @@ _jacobi: Callable[..., Array] = partials(
 
 @wide
 def eval_jacobi(n: Array, alpha: Array, beta: Array, x: Array) -> Array:
-    """Jacobi's polynomial of degree n.
+    """Jacobi's polynomial of degree n, which may be broken for x >= -1.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_jacobi(1, 0.0, 0.0, 0.5))
@@ -79,13 +106,24 @@ def eval_jacobi(n: Array, alpha: Array, beta: Array, x: Array) -> Array:
 
 
 def _legendre_value(n: Array, x: Array) -> Array:
-    return _recurrence(n, jnp.ones_like(x), x, lambda k, high, low: (
-        (2.0 * k + 1.0) * x * high - k * low) / (k + 1.0))
+    def start(n: Array) -> Array:
+        other = (n != 0) & (n != 1)
+        d = jnp.where(other, n, 0.0)
+        value = hyp2f1(-d, d + 1.0, jnp.ones_like(x), jnp.where(other, 0.5 * (1.0 - x), 0.0))
+        return jnp.where(n == 0, 0.0 * x + 1.0, jnp.where(n == 1, x, value))
+
+    return _of_real_degree(_reflected(n), start, lambda k, high, low: (
+        (2.0 * k + 1.0) * x * high - k * low) / (k + 1.0), x)
+
+
+def _reflected(n: Array) -> Array:
+    """The degree above -1/2 of Legendre's function of degree n, which is that of degree -n - 1."""
+    return jnp.where(n < -0.5, -n - 1.0, n)
 
 
 def _legendre_slope(out: Array, n: Array, x: Array) -> Array:
-    one = jnp.ones_like(x)
-    return _of_zero(n, 0.5 * (n + 1.0) * _jacobi(_below(n), one, one, x))
+    one, degree = jnp.ones_like(x), _reflected(n)
+    return _of_zero(degree, 0.5 * (degree + 1.0) * _jacobi(_below(degree), one, one, x))
 
 
 _legendre: Callable[..., Array] = partials(None, _legendre_slope)(_legendre_value)
@@ -93,7 +131,7 @@ _legendre: Callable[..., Array] = partials(None, _legendre_slope)(_legendre_valu
 
 @wide
 def eval_legendre(n: Array, x: Array) -> Array:
-    """Legendre's polynomial of degree n.
+    """Legendre's polynomial of degree n, which may be broken or negative for x >= -1.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_legendre(2, 0.5))
@@ -192,8 +230,15 @@ def eval_chebyu(n: Array, x: Array) -> Array:
 
 
 def _gegenbauer_value(n: Array, a: Array, x: Array) -> Array:
-    return _recurrence(n, jnp.ones_like(x), 2.0 * a * x, lambda k, high, low: (
-        2.0 * (k + a) * x * high - (k + 2.0 * a - 1.0) * low) / (k + 1.0))
+    def start(n: Array) -> Array:
+        other = (n != 0) & (n != 1)
+        d, p = jnp.where(other, n, 0.0), jnp.where(other, a, 0.5)
+        value = binom(d + 2.0 * p - 1.0, d) * hyp2f1(-d, d + 2.0 * p, p + 0.5,
+                                                     jnp.where(other, 0.5 * (1.0 - x), 0.0))
+        return jnp.where(n == 0, 0.0 * x + 1.0, jnp.where(n == 1, 2.0 * a * x, value))
+
+    return _of_real_degree(n, start, lambda k, high, low: (
+        2.0 * (k + a) * x * high - (k + 2.0 * a - 1.0) * low) / (k + 1.0), x)
 
 
 _gegenbauer: Callable[..., Array] = partials(
@@ -204,7 +249,7 @@ _gegenbauer: Callable[..., Array] = partials(
 
 @wide
 def eval_gegenbauer(n: Array, alpha: Array, x: Array) -> Array:
-    """Gegenbauer's (ultraspherical) polynomial of degree n.
+    """Gegenbauer's (ultraspherical) polynomial of degree n, which may be broken for x >= -1.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_gegenbauer(1, 0.5, 0.5))
@@ -214,8 +259,13 @@ def eval_gegenbauer(n: Array, alpha: Array, x: Array) -> Array:
 
 
 def _laguerre_value(n: Array, a: Array, x: Array) -> Array:
-    return _recurrence(n, jnp.ones_like(x), 1.0 + a - x, lambda k, high, low: (
+    broken = _is_broken(n) | (n < 0)
+    whole = _recurrence(jnp.where(broken, 0.0, n), jnp.ones_like(x), 1.0 + a - x,
+                        lambda k, high, low: (
         (2.0 * k + 1.0 + a - x) * high - (k + a) * low) / (k + 1.0))
+    d, p, z = (jnp.where(broken, v, 0.0) for v in (n, a, x))
+    value = binom(d + p, d) * hyp1f1(-d, p + 1.0, z)
+    return jnp.where(broken, value, whole)
 
 
 _laguerre: Callable[..., Array] = partials(
@@ -225,7 +275,7 @@ _laguerre: Callable[..., Array] = partials(
 
 @wide
 def eval_genlaguerre(n: Array, alpha: Array, x: Array) -> Array:
-    """The generalized Laguerre polynomial of degree n.
+    """The generalized Laguerre polynomial of degree n, which may be broken.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_genlaguerre(1, 1.0, 0.5))
@@ -236,7 +286,7 @@ def eval_genlaguerre(n: Array, alpha: Array, x: Array) -> Array:
 
 @wide
 def eval_laguerre(n: Array, x: Array) -> Array:
-    """Laguerre's polynomial of degree n.
+    """Laguerre's polynomial of degree n, which may be broken.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.eval_laguerre(1, 0.5))
@@ -298,11 +348,14 @@ def _log_double_factorial(m: Array) -> Array:
 
 
 def _lpmv_value(m: Array, v: Array, x: Array) -> Array:
-    valid = (m == lax.floor(m)) & (v == lax.floor(v)) & (v >= 0) & (v < _LIMIT) \
-        & (lax.abs(x) <= 1)
+    valid = (m == lax.floor(m)) & (lax.abs(v) < _LIMIT) & (lax.abs(x) <= 1)
     order = jnp.where(valid, lax.abs(m), 0.0)
-    degree = jnp.where(valid, v, 0.0)
+    degree = jnp.where(valid, _reflected(v), 0.0)
     z = jnp.where(valid, x, 0.0)
+    broken = _is_broken(degree)
+    other = _broken_lpmv(jnp.where(broken, m, 0.0), jnp.where(broken, degree, 0.5),
+                         jnp.where(broken, z, 0.0))
+    degree = jnp.where(broken, 0.0, degree)
     inside = order <= degree
     order = jnp.where(inside, order, 0.0)
     square = (1.0 - z) * (1.0 + z)
@@ -313,7 +366,21 @@ def _lpmv_value(m: Array, v: Array, x: Array) -> Array:
     value = body * lax.exp(log + jnp.where(m < 0, fall, 0.0))
     value = jnp.where((square <= 0) & (order > 0), 0.0, value)
     sign = jnp.where((jnp.remainder(order, 2.0) == 1) & (m > 0), -1.0, 1.0)
-    return jnp.where(valid, jnp.where(inside, sign * value, 0.0), math.nan)
+    value = jnp.where(broken, other, jnp.where(inside, sign * value, 0.0))
+    return jnp.where(valid, value, math.nan)
+
+
+def _broken_lpmv(m: Array, v: Array, x: Array) -> Array:
+    """Of a degree v that is not whole, by 2F1 (DLMF 14.3.5); it is a multiple of that of -m."""
+    order = lax.abs(m)
+    square = (1.0 - x) * (1.0 + x)
+    series = hyp2f1(order - v, v + order + 1.0, order + 1.0, 0.5 * (1.0 - x))
+    front = jnp.where(m < 0, 1.0, poch(v - order + 1.0, 2.0 * order))
+    sign = jnp.where((jnp.remainder(order, 2.0) == 1) & (m > 0), -1.0, 1.0)
+    safe = jnp.where((square > 0) & (order > 0), square, 1.0)
+    power = lax.exp(0.5 * order * lax.log(safe) - order * math.log(2.0) - lax.lgamma(order + 1.0))
+    flat = (square <= 0) & (order > 0) & (x > 0)
+    return jnp.where(flat, 0.0, sign * front * power * series)
 
 
 def _lpmv_slope(out: Array, m: Array, v: Array, x: Array) -> Array:
@@ -327,9 +394,9 @@ _lpmv: Callable[..., Array] = partials(None, None, _lpmv_slope)(_lpmv_value)
 
 @wide
 def lpmv(m: Array, v: Array, x: Array) -> Array:
-    """The associated Legendre function of integer order m and integer degree v >= 0, |x| <= 1.
+    """The associated Legendre function of integer order m and real degree v, |x| <= 1.
 
-    With the phase (-1)^m of Condon and Shortley; NaN for other orders and degrees.
+    With the phase (-1)^m of Condon and Shortley; NaN for other orders.
 
     >>> import functrans as ft
     >>> float(ft.scipy.special.lpmv(1, 1, 0.0))

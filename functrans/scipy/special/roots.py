@@ -13,6 +13,7 @@ from functrans.typing import Array
 __all__ = ["increasing_root"]
 
 _CLOSE: Final = 1e-8  # of a step of Newton's: what it leaves is the square of this
+_NEAR: Final = 1e-7  # of the value
 _ROUNDING: Final = 2e-16
 _LIMIT: Final = 200
 
@@ -23,7 +24,8 @@ def increasing_root(fun: Callable[[Array], tuple[Array, Array]], low: Array, hig
 
     Newton's method, and the middle of the bracket where a step would leave it.
     """
-    def step(k: Any, low: Array, high: Array, x: Array, moved: Array) -> tuple[Array, ...]:
+    def step(k: Any, low: Array, high: Array, x: Array, moved: Array, off: Array
+             ) -> tuple[Array, ...]:
         value, slope = fun(x)
         low, high = jnp.where(value < 0, x, low), jnp.where(value >= 0, x, high)
         new = x - value / slope
@@ -31,11 +33,13 @@ def increasing_root(fun: Callable[[Array], tuple[Array, Array]], low: Array, hig
         done = value == 0
         new = jnp.where(done, x, jnp.where(inside, new, 0.5 * (low + high)))
         # a step to the middle says nothing of the distance that is left
-        return low, high, new, jnp.where(inside | done, lax.abs(new - x), 1e300)
+        return low, high, new, jnp.where(inside | done, lax.abs(new - x), 1e300), lax.abs(value)
 
-    def going(low: Array, high: Array, x: Array, moved: Array) -> Array:
+    def going(low: Array, high: Array, x: Array, moved: Array, off: Array) -> Array:
+        # around an end of a support x is close before the value is
         width = jnp.maximum(lax.abs(x), 1.0)
-        return (moved > _CLOSE * width) & (high - low > _ROUNDING * width)
+        return ((moved > _CLOSE * width) | (off > _NEAR)) & (high - low > _ROUNDING * width)
 
     start = jnp.clip(start, low, high)
-    return loop(step, (low, high, start, jnp.full_like(start, 1e300)), going, _LIMIT)[2]
+    endless = jnp.full_like(start, 1e300)
+    return loop(step, (low, high, start, endless, endless), going, _LIMIT)[2]

@@ -56,7 +56,7 @@ def _modified(v: Array, x: Array) -> Array:
     size = lax.abs(x)
     inside = (size > 0) & (size < 720.0)
     value = _series(v, jnp.where(inside, size, 1.0), 1.0)
-    at_0 = jnp.where(v == -1.0, 2.0 / math.pi, jnp.where(v > -1.0, 0.0, jnp.where(
+    at_0 = jnp.where(v == -1.0, jnp.full_like(v, 2.0 / math.pi), jnp.where(v > -1.0, 0.0, jnp.where(
         lax.floor(v + 0.5) == v + 0.5, 0.0, math.nan)))
     ends = jnp.where(size == 0, at_0, jnp.where(x == x, math.inf, math.nan))
     return jnp.where(inside, value, ends) * _sign_of(v, x)
@@ -104,18 +104,21 @@ def _beyond(f: Array, x: Array) -> tuple[Array, Array]:
     """
     found = []
     for v in (f, f + 1.0):
-        p, phase = v - 0.5, x - (0.5 * v + 0.25) * math.pi
+        p, phase = v - 0.5, -(0.5 * v + 0.25) * math.pi
 
         def rest(node: Any, p: Array, x: Array) -> Array:
             return lax.exp(p * lax.log1p((node / x) ** 2))
 
-        def wave(node: Any, p: Array, x: Array, phase: Array) -> Array:
+        def wave(node: Any, p: Array, x: Array, phase: Array, s: Array, c: Array) -> Array:
             y = 0.5 * node / x
             size = lax.exp(p * (np.log(node) + 0.5 * lax.log1p(y * y)))
-            return size * lax.sin(phase + p * lax.atan(y))
+            # of the sum with x, which may be large, by the sine and the cosine of it
+            turn = phase + p * lax.atan(y)
+            return size * (s * lax.cos(turn) + c * lax.sin(turn))
 
         gamma = rgamma(v + 0.5)
-        second = lax.sqrt(2.0 / (math.pi * x)) * over_nodes(wave, _NODES, _WEIGHTS, p, x, phase)
+        second = lax.sqrt(2.0 / (math.pi * x)) * over_nodes(
+            wave, _NODES, _WEIGHTS, p, x, phase, lax.sin(x), lax.cos(x))
         scale = lax.exp((v - 1.0) * lax.log(0.5 * x)) / math.sqrt(math.pi)
         found.append(gamma * (second + scale * over_nodes(rest, _NODES, _WEIGHTS, p, x)))
     return found[0], found[1]
@@ -138,9 +141,12 @@ def _plain(n: Array, x: Array) -> Array:
     start = (*_beyond(first, large), 1.0 + first)
     low, high, _ = loop(step, start, lambda low, high, i: i < order - 0.5, 64)
     beyond = jnp.where(order < 1, low, high)
-    value = jnp.where(near, jnp.where(size > 0, series, 0.0), beyond)
     # at infinity H_v falls to 0 where v < 1, H_1 is 2 / pi, and others grow
-    ends = jnp.where(order < 1, 0.0, jnp.where(order == 1, 2.0 / math.pi, math.inf))
+    ends = jnp.where(order < 1, 0.0, jnp.where(
+        order == 1, jnp.full_like(x, 2.0 / math.pi), math.inf))
+    # where powers overflow that of the largest exponent is left
+    beyond = jnp.where(lax.is_finite(beyond) | (order < 2), beyond, _constant(order - 1.0, large))
+    value = jnp.where(near, jnp.where(size > 0, series, 0.0), beyond)
     value = jnp.where(size == math.inf, ends, jnp.where(x == x, value, math.nan))
     return jnp.where(known, value * _sign_of(order, x), math.nan)
 

@@ -96,13 +96,17 @@ from functrans.scipy.stats.discrete import (
     randint,
     zipf,
 )
-from functrans.scipy.stats.half_line import (
-    betaprime,
+from functrans.scipy.stats.gamma_powers import (
     chi,
     chi2,
+    gamma,
+    maxwell,
+    nakagami,
+)
+from functrans.scipy.stats.half_line import (
+    betaprime,
     f,
     fisk,
-    gamma,
     halfcauchy,
     halflogistic,
     halfnorm,
@@ -110,8 +114,6 @@ from functrans.scipy.stats.half_line import (
     invgauss,
     levy,
     lognorm,
-    maxwell,
-    nakagami,
 )
 from functrans.scipy.stats.lines import (
     kendalltau,

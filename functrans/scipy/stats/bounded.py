@@ -205,6 +205,9 @@ class Triang(Interval):
         return jnp.where(left, lax.sqrt(jnp.where(left, c * q, 1.0)),
                          1.0 - lax.sqrt(jnp.where(left, 1.0, (1.0 - c) * (1.0 - q))))
 
+    def upper_quantile(self, q: Array, c: Array) -> Array:
+        return 1.0 - self.quantile(q, 1.0 - c)
+
     def expected(self, c: Array) -> Array:
         return (c + 1.0) / 3.0
 
@@ -240,6 +243,15 @@ class TruncExpon(Continuous):
     def quantile(self, q: Array, b: Array) -> Array:
         return -lax.log1p(q * lax.expm1(-b))
 
+    def upper_quantile(self, q: Array, b: Array) -> Array:
+        # -log(exp(-b) + q (1 - exp(-b))), by the distance to b where that is what has digits
+        shift = lax.log(q) + lax.log(-lax.expm1(-b)) + b
+        near = shift < 0
+        end = b - lax.log1p(lax.exp(jnp.where(near, shift, -1.0)))
+        start = -lax.log1p((q - 1.0) * -lax.expm1(-b))
+        far = b - shift - lax.log1p(lax.exp(-jnp.where(near, 1.0, shift)))
+        return jnp.where(near, end, jnp.where(q > 0.5, start, far))
+
     def expected(self, b: Array) -> Array:
         return 1.0 - b / lax.expm1(b)
 
@@ -272,8 +284,14 @@ class LogUniform(Continuous):
     def quantile(self, q: Array, a: Array, b: Array) -> Array:
         return a * lax.exp(q * lax.log(b / a))
 
+    def upper_quantile(self, q: Array, a: Array, b: Array) -> Array:
+        return b * lax.exp(-q * lax.log(b / a))
+
     def expected(self, a: Array, b: Array) -> Array:
         return (b - a) / lax.log(b / a)
+
+
+_GAUSS = np.polynomial.legendre.leggauss(12)
 
 
 class TruncNorm(Continuous):
@@ -305,7 +323,16 @@ class TruncNorm(Continuous):
         tail = top + jnp.where(some, lax.log1p(-lax.exp(jnp.where(some, bottom - top, -1.0))), 0.0)
         safe_low, safe_high = jnp.where(one_tail, -1.0, low), jnp.where(one_tail, 1.0, high)
         both = lax.log1p(-special.ndtr(safe_low) - special.ndtr(-safe_high))
-        return jnp.where(one_tail, tail, both)
+        # of an interval on which the density changes little the two are equal but for roundoff
+        width = b - a
+        short = width * (1.0 + lax.abs(a)) < 0.5
+        half, start = jnp.where(short, 0.5 * width, 0.1), jnp.where(short, a, 0.0)
+        middle = start + half
+        step = half[..., None] * _GAUSS[0].astype(a.dtype)
+        mean = 0.5 * jnp.sum(_GAUSS[1].astype(a.dtype) * lax.exp(
+            -step * (middle[..., None] + 0.5 * step)), -1)
+        inner = lax.log(2.0 * half) + lax.log(mean) - 0.5 * middle * middle - HALF_LOG_2PI
+        return jnp.where(short, inner, jnp.where(one_tail, tail, both))
 
     def log_density(self, z: Array, a: Array, b: Array) -> Array:
         return -0.5 * z * z - HALF_LOG_2PI - self._log_mass(a, b)
@@ -326,12 +353,24 @@ class TruncNorm(Continuous):
         # of the tail that has the digits: log(Phi(a) + q (Phi(b) - Phi(a))) and its mirror
         right = a > 0
         low = jnp.where(right, -b, a)
-        share = jnp.where(right, 1.0 - q, q)
+        log_share = jnp.where(right, lax.log1p(-q), lax.log(q))
         start = special.log_ndtr(low)
-        log = jnp.logaddexp(start, lax.log(share) + self._log_mass(a, b))
+        log = jnp.logaddexp(start, log_share + self._log_mass(a, b))
         z = special.ndtri_exp(jnp.minimum(log, 0.0))
-        z = jnp.where(right, -z, z)
-        return jnp.clip(z, a, b)
+        z = jnp.clip(jnp.where(right, -z, z), a, b)
+        # beside a the quantile is a distance, which Newton's method finds from the first power
+        bottom = jnp.where(a > -math.inf, a, 0.0)
+        first = q * lax.exp(-self.log_density(bottom, a, b))
+        near = (a > -math.inf) & (first * (1.0 + lax.abs(bottom)) < 1e-3)
+        place = bottom + jnp.where(near, first, 1e-3)
+        start, end = jnp.where(near, a, 0.0), jnp.where(near, b, 1.0)
+        for _ in range(2):
+            place = place + (q - self.below(place, start, end)) * lax.exp(
+                -self.log_density(place, start, end))
+        return jnp.where(near, jnp.minimum(place, b), z)
+
+    def upper_quantile(self, q: Array, a: Array, b: Array) -> Array:
+        return -self.quantile(q, -b, -a)
 
     def expected(self, a: Array, b: Array) -> Array:
         log_mass = self._log_mass(a, b)
@@ -365,7 +404,12 @@ class Semicircular(Continuous):
         return math.log(2 / math.pi) + 0.5 * lax.log1p(-z) + 0.5 * lax.log1p(z)
 
     def below(self, z: Array) -> Array:
-        return 0.5 + (z * lax.sqrt((1.0 - z) * (1.0 + z)) + lax.asin(z)) / math.pi
+        # (v - sin v) / (2 pi), for -z the cosine of v / 2, which is small at the lower end
+        half = 2.0 * lax.atan2(lax.sqrt(1.0 + z), lax.sqrt(1.0 - z))
+        return _less_sine(2.0 * half) / (2 * math.pi)
+
+    def above(self, z: Array) -> Array:
+        return self.below(-z)
 
     def expected(self) -> float:
         return 0.0
@@ -379,6 +423,13 @@ class Semicircular(Continuous):
 
 # (v - sin v) / v^3 in powers of v^2
 _WITHOUT_SINE: Final = [(-1) ** k / math.factorial(2 * k + 3) for k in range(10)]
+
+
+def _less_sine(v: Array) -> Array:
+    """v - sin(v) for v >= 0, by its series where the two cancel."""
+    near = v < 1.0
+    square = jnp.where(near, v * v, 0.0)
+    return jnp.where(near, v * square * polynomial(square, _WITHOUT_SINE), v - lax.sin(v))
 
 
 class Cosine(Continuous):
@@ -395,12 +446,7 @@ class Cosine(Continuous):
         return math.log(1 / math.pi) + 2.0 * lax.log(lax.abs(lax.cos(0.5 * z)))
 
     def below(self, z: Array) -> Array:
-        # v + sin(v - pi) = v - sin(v) by its series where the two cancel
-        v = math.pi + z
-        near = v < 1.0
-        square = jnp.where(near, v * v, 0.0)
-        cubic = v * square * polynomial(square, _WITHOUT_SINE)
-        return jnp.where(near, cubic, v + lax.sin(z)) / (2 * math.pi)
+        return _less_sine(math.pi + z) / (2 * math.pi)
 
     def above(self, z: Array) -> Array:
         return self.below(-z)
@@ -439,6 +485,9 @@ class WrapCauchy(Continuous):
         angle = lax.atan2(ratio * lax.sin(math.pi * q), lax.cos(math.pi * q))
         return 2.0 * angle
 
+    def upper_quantile(self, q: Array, c: Array) -> Array:
+        return 2.0 * math.pi - self.quantile(q, c)
+
     def information(self, c: Array) -> Array:
         return math.log(2 * math.pi) + lax.log1p(-c * c)
 
@@ -468,16 +517,31 @@ class VonMises(Continuous):
     def below(self, z: Array, kappa: Array) -> Array:
         turns = lax.stop_gradient(jnp.round(z / (2 * math.pi)))
         rest = z - turns * (2 * math.pi)
-        # Gauss's rule up to the angle, or where the density is less than rounding
-        width = lax.stop_gradient(jnp.minimum(math.pi, 13.0 / lax.sqrt(jnp.maximum(kappa, 1e-9))))
-        top = jnp.clip(rest, -width, width)
-        nodes = (0.5 * (_LEGENDRE[0] + 1.0)).astype(z.dtype)
-        weights = (0.5 * _LEGENDRE[1]).astype(z.dtype)
-        heights = lax.exp(self.log_density(top[..., None] * nodes, kappa[..., None]))
-        return turns + 0.5 + top * jnp.sum(weights * heights, -1)
+        tail = self._tail(lax.abs(rest), kappa)
+        return turns + jnp.where(rest <= 0, tail, 1.0 - tail)
+
+    def above(self, z: Array, kappa: Array) -> Array:
+        return self.below(-z, kappa)
+
+    def _tail(self, angle: Array, kappa: Array) -> Array:
+        """The probability of angles above the given one in [0, pi], by Gauss's rule.
+
+        To pi, or to where the density is exp(-40) of that at the angle.
+        """
+        square = lax.sin(0.5 * angle) ** 2 + 20.0 / jnp.maximum(kappa, 1e-9)
+        ends = lax.stop_gradient(square) < 1.0
+        last = 2.0 * lax.asin(lax.sqrt(jnp.where(ends, square, 0.0)))
+        length = jnp.where(ends, lax.stop_gradient(last - angle), math.pi - angle)
+        nodes = (0.5 * (_LEGENDRE[0] + 1.0)).astype(angle.dtype)
+        weights = (0.5 * _LEGENDRE[1]).astype(angle.dtype)
+        at = angle[..., None] + length[..., None] * nodes
+        return length * jnp.sum(weights * lax.exp(self.log_density(at, kappa[..., None])), -1)
 
     def quantile(self, q: Array, kappa: Array) -> Array:
         return _OnCircle("vonmises").quantile(q, kappa)
+
+    def upper_quantile(self, q: Array, kappa: Array) -> Array:
+        return -self.quantile(q, kappa)
 
     def expected(self, kappa: Array) -> Array:
         return jnp.zeros_like(kappa)

@@ -9,8 +9,10 @@ import numpy as np
 
 from functrans import lax, random
 from functrans import numpy as jnp
+from functrans.core import dtypes
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI
+from functrans.scipy.special.densities import log1p_square
 from functrans.scipy.stats.base import Continuous
 from functrans.typing import Array
 
@@ -18,6 +20,8 @@ __all__ = ["cauchy", "exponnorm", "gennorm", "gumbel_l", "gumbel_r", "hypsecant"
            "laplace", "logistic", "norm", "skewnorm", "t"]
 
 EULER: Final = float(np.euler_gamma)
+_GAUSS = np.polynomial.legendre.leggauss(64)
+_EXPONENT: Final = 40.0  # a tail ends where its density has fallen by exp(-40)
 
 
 class Norm(Continuous):
@@ -75,10 +79,7 @@ class Cauchy(Continuous):
     """
 
     def log_density(self, z: Array) -> Array:
-        far = jnp.abs(z) > 1e9  # whose square adds to 1 beyond its last bit, and may overflow
-        tail = 2.0 * lax.log(jnp.where(far, jnp.abs(z), 1.0))
-        near = lax.log1p(lax.square(jnp.where(far, 1.0, z)))
-        return -math.log(math.pi) - jnp.where(far, tail, near)
+        return -math.log(math.pi) - log1p_square(z)
 
     def below(self, z: Array) -> Array:
         # far below 0 the angle of 1 / z, where that of z and a quarter turn cancel
@@ -317,7 +318,7 @@ class T(Continuous):
         normal = df == math.inf
         v = jnp.where(normal, 1.0, df)
         value = -special.betaln(0.5 * v, jnp.full_like(v, 0.5)) - 0.5 * lax.log(v) \
-            - 0.5 * (v + 1.0) * lax.log1p(z * z / v)
+            - 0.5 * (v + 1.0) * log1p_square(z * lax.rsqrt(v))
         return jnp.where(normal, -0.5 * z * z - HALF_LOG_2PI, value)
 
     def below(self, z: Array, df: Array) -> Array:
@@ -364,7 +365,12 @@ class GenNorm(Continuous):
         return jnp.where(zero, 0.0, lax.exp(beta * lax.log(size)))
 
     def below(self, z: Array, beta: Array) -> Array:
-        tail = 0.5 * special.gammaincc(1.0 / beta, self._power(z, beta))
+        power = self._power(z, beta)
+        # around 0 and far out, where the power is no number above 0, it has no slope
+        small = power < 1e-20
+        safe = jnp.minimum(jnp.where(small, 1.0, power), 1e30)
+        near = 1.0 - lax.abs(z) * lax.exp(-lax.lgamma(1.0 + 1.0 / beta))
+        tail = 0.5 * jnp.where(small, near, special.gammaincc(1.0 / beta, safe))
         return jnp.where(z > 0, 1.0 - tail, tail)
 
     def above(self, z: Array, beta: Array) -> Array:
@@ -372,9 +378,12 @@ class GenNorm(Continuous):
 
     def quantile(self, q: Array, beta: Array) -> Array:
         low = q < 0.5
-        power = special.gammainccinv(1.0 / beta, 2.0 * jnp.where(low, q, 1.0 - q))
-        some = power > 0
-        size = jnp.where(some, lax.exp(lax.log(jnp.where(some, power, 1.0)) / beta), 0.0)
+        tail = 2.0 * jnp.where(low, q, 1.0 - q)
+        power = special.gammainccinv(1.0 / beta, tail)
+        # around the middle the first term of the series is left, also where the power is 0
+        some = power > 1e-20
+        size = jnp.where(some, lax.exp(lax.log(jnp.where(some, power, 1.0)) / beta),
+                         (1.0 - tail) * lax.exp(lax.lgamma(1.0 + 1.0 / beta)))
         return jnp.where(low, -size, size)
 
     def upper_quantile(self, q: Array, beta: Array) -> Array:
@@ -401,10 +410,39 @@ class SkewNorm(Continuous):
         return math.log(2.0) - 0.5 * z * z - HALF_LOG_2PI + special.log_ndtr(a * z)
 
     def below(self, z: Array, a: Array) -> Array:
-        return special.ndtr(z) - 2.0 * special.owens_t(z, a)
+        cancels, log_tail = self._log_tail(z, a)
+        value = special.ndtr(z) - 2.0 * special.owens_t(z, a)
+        return jnp.where(cancels, lax.exp(log_tail), value)
 
     def above(self, z: Array, a: Array) -> Array:
-        return special.ndtr(-z) + 2.0 * special.owens_t(z, a)
+        return self.below(-z, -a)
+
+    def log_below(self, z: Array, a: Array) -> Array:
+        cancels, log_tail = self._log_tail(z, a)
+        return jnp.where(cancels, log_tail, super().log_below(z, a))
+
+    def log_above(self, z: Array, a: Array) -> Array:
+        return self.log_below(-z, -a)
+
+    def _log_tail(self, z: Array, a: Array) -> tuple[Array, Array]:
+        """Where z is in a tail that the difference of two terms loses, and its logarithm.
+
+        Of such an a and z the density falls at least as exp(-rate u) at a distance u from z.
+        """
+        cancels = (z < 0) & (a > 0) & (-z * (1.0 + a) > 0.5)
+        most = 1e-3 * float(dtypes.finfo(z.dtype).max) ** 0.5
+        gone = cancels & (-z * (1.0 + a) > most)  # beyond the numbers, as is the square
+        place = jnp.where(cancels & ~gone, z, -1.0)
+        slant = jnp.where(cancels & ~gone, a, 1.0)
+        # phi / Phi is more than the distance from 0, and than its value there
+        hazard = jnp.maximum(-slant * place, 0.79)
+        length = lax.stop_gradient(_EXPONENT / (slant * hazard - place))
+        steps = length[..., None] * (0.5 * (_GAUSS[0] + 1.0)).astype(z.dtype)
+        start = self.log_density(place, slant)
+        heights = lax.exp(self.log_density(place[..., None] - steps, slant[..., None])
+                          - start[..., None])
+        total = jnp.sum((0.5 * _GAUSS[1]).astype(z.dtype) * heights, -1)
+        return cancels, jnp.where(gone, -math.inf, start + lax.log(length * total))
 
     def expected(self, a: Array) -> Array:
         return math.sqrt(2 / math.pi) * a * lax.rsqrt(1.0 + a * a)
@@ -462,7 +500,7 @@ class JohnsonSU(Continuous):
 
     def log_density(self, z: Array, a: Array, b: Array) -> Array:
         y = a + b * lax.asinh(z)
-        return lax.log(b) - 0.5 * lax.log1p(z * z) - 0.5 * y * y - HALF_LOG_2PI
+        return lax.log(b) - 0.5 * log1p_square(z) - 0.5 * y * y - HALF_LOG_2PI
 
     def below(self, z: Array, a: Array, b: Array) -> Array:
         return special.ndtr(a + b * lax.asinh(z))
