@@ -78,18 +78,18 @@ def test_quantiles_and_tails_are_inverse(dtype, rtol, name):
 
 def test_tails_of_which_the_terms_cancel():
     """Beside mpmath's quadrature."""
-    with mpmath.workdps(20):
+    with mpmath.workdps(30):
         for a, x in ((0.5, -20.0), (2.5, -5.0), (30.0, -0.3), (2.5, -0.2)):
             log = mpmath.log(2 * mpmath.quad(
                 lambda t, a=a: mpmath.npdf(t) * mpmath.ncdf(a * t),
-                [*(x - 16 * mpmath.mpf(2)**-k for k in range(0, 14, 3)), x]))
+                [*(x - 16 * mpmath.mpf(2)**-k for k in range(14)), x]))
             assert float(stats.skewnorm.logcdf(np.float64(x), a)) == pytest.approx(
                 float(log), rel=1e-11)
             assert float(stats.skewnorm.logsf(np.float64(-x), -a)) == pytest.approx(
                 float(log), rel=1e-11)
         for kappa, x in ((30.0, -1.7), (1e3, -0.6), (2.5, -3.0), (30.0, -0.1)):
             mass = mpmath.quad(lambda t, kappa=kappa: mpmath.exp(kappa * (mpmath.cos(t) - 1)),
-                               mpmath.linspace(-mpmath.pi, x, 12))
+                               mpmath.linspace(-mpmath.pi, x, 24))
             mass /= 2 * mpmath.pi * mpmath.besseli(0, kappa) * mpmath.exp(-kappa)
             assert float(stats.vonmises.cdf(np.float64(x), kappa)) == pytest.approx(
                 float(mass), rel=1e-11)
