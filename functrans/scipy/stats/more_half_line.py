@@ -10,7 +10,8 @@ from functrans import numpy as jnp
 from functrans.nn.functions import log1mexp
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI
-from functrans.scipy.stats.half_line import Gamma, InvGauss, LogNorm
+from functrans.scipy.stats.gamma_powers import Gamma
+from functrans.scipy.stats.half_line import InvGauss, LogNorm
 from functrans.scipy.stats.tailed import HalfLine, Tailed
 from functrans.typing import Array
 
