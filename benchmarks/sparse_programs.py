@@ -3,7 +3,8 @@
     python benchmarks/sparse_programs.py [--quick] [--only WORD] [--busy]
 
 Programs that nobody tuned for: ranking of pages, smoothing of a graph, finite elements, a graph
-network with its gradient, and Newton's method on a nonlinear equation. One source serves JAX and
+network with its gradient, Newton's method on a nonlinear equation, factors of observed elements,
+diffusion in a changing medium, and particles on a grid. One source serves JAX and
 functrans, under jit, in float64; the NumPy and SciPy that a user would write stands beside it.
 Each row first compares all results. Times are milliseconds, the median of rounds in which the
 libraries take turns, and results go to benchmarks/results/ unless the run is quick or of some rows.
@@ -247,9 +248,108 @@ def newton(n: int = 120, steps: int = 6, inner: int = 30) -> Program:
     return Program(make, lambda s: (s.BCSR.from_scipy_sparse(laplacian), diagonal), by_scipy)
 
 
+def factors(users: int = 60_000, items: int = 20_000, nse: int = 600_000,
+            rank: int = 16) -> Program:
+    """The loss of factors of observed elements in any order, and its gradient in the factors."""
+    rng = np.random.default_rng(4)
+    i, j = (rng.integers(0, n, nse).astype(np.int32) for n in (users, items))
+    values, u, v = rng.normal(size=nse), rng.normal(size=(users, rank)), \
+        rng.normal(size=(items, rank))
+
+    def make(lib: Library) -> Any:
+        jnp = lib.numpy
+
+        def loss(factors: Any, i: Any, j: Any, values: Any) -> Any:
+            u, v = factors
+            error = jnp.sum(u[i] * v[j], axis=1) - values
+            return 0.5 * jnp.mean(error ** 2) + 1e-4 * (jnp.sum(u ** 2) + jnp.sum(v ** 2))
+        return lib.value_and_grad(loss)
+
+    def by_scipy() -> Any:
+        error = (u[i] * v[j]).sum(1) - values
+        loss = 0.5 * (error ** 2).mean() + 1e-4 * ((u ** 2).sum() + (v ** 2).sum())
+        e = scipy.sparse.coo_matrix((error / nse, (i, j)), shape=(users, items)).tocsr()
+        return loss, (e @ v + 2e-4 * u, e.T @ u + 2e-4 * v)
+
+    return Program(make, lambda s: ((u, v), i, j, values), by_scipy)
+
+
+def medium(n: int = 300, steps: int = 8) -> Program:
+    """Diffusion in a medium that changes: each step adds three operators and applies the sum."""
+    size = n * n
+    one = scipy.sparse.diags_array([np.full(n, 2.0), -np.ones(n - 1), -np.ones(n - 1)],
+                                   offsets=[0, -1, 1])
+    eye = scipy.sparse.eye_array(n)
+    along, across = (scipy.sparse.kron(*p).tocsr() for p in ((one, eye), (eye, one)))
+    far = links(size, 2 * size, 5) * 0.01
+    operators = [along, across, far.tocsr()]
+    for m in operators:
+        m.sort_indices()
+    x = np.random.default_rng(5).normal(size=size)
+
+    def make(lib: Library) -> Any:
+        jnp = lib.numpy
+
+        def run(a: Any, b: Any, c: Any, x: Any) -> Any:
+            def step(k: Any, x: Any) -> Any:
+                t = 0.1 * k
+                m = (a * jnp.cos(t)).to_bcoo() + (b * jnp.sin(t)).to_bcoo() + c.to_bcoo()
+                m = lib.sparse.BCSR.from_bcoo(m.sum_duplicates(nse=a.nse + b.nse + c.nse))
+                y = m @ x
+                return x - 0.1 * y + 0.005 * (m @ y)
+            return lib.lax.fori_loop(0, steps, step, x)
+        return run
+
+    def by_scipy() -> Any:
+        y = x
+        for k in range(steps):
+            t = 0.1 * k
+            m = operators[0] * np.cos(t) + operators[1] * np.sin(t) + operators[2]
+            z = m @ y
+            y = y - 0.1 * z + 0.005 * (m @ z)
+        return y
+
+    return Program(make, lambda s: (*map(s.BCSR.from_scipy_sparse, operators), x), by_scipy)
+
+
+def particles(count: int = 400_000, n: int = 512, steps: int = 3) -> Program:
+    """Charges put on the four nearest points of a grid, and moved by the slope of their sum."""
+    rng = np.random.default_rng(6)
+    at, charge = rng.uniform(0, n - 2, (count, 2)), rng.uniform(0.5, 1.5, count)
+
+    def moved(xp: Any, at: Any, charge: Any, add: Callable[[Any, Any], Any]) -> Any:
+        k = xp.floor(at).astype("int32")
+        f = at - k
+        corner = k[:, 0] * n + k[:, 1]
+        places = xp.concatenate([corner, corner + 1, corner + n, corner + n + 1])
+        near = [(1 - f[:, 0]) * (1 - f[:, 1]), (1 - f[:, 0]) * f[:, 1],
+                f[:, 0] * (1 - f[:, 1]), f[:, 0] * f[:, 1]]
+        total = add(places, xp.concatenate([charge * w for w in near]))
+        slope = xp.stack([total[corner + n] - total[corner], total[corner + 1] - total[corner]], 1)
+        return xp.clip(at - 0.05 * slope, 0, n - 2.001)
+
+    def make(lib: Library) -> Any:
+        jnp = lib.numpy
+
+        def run(at: Any, charge: Any) -> Any:
+            def add(places: Any, values: Any) -> Any:
+                return jnp.zeros((n * n,), "float64").at[places].add(values)
+            return lib.lax.fori_loop(0, steps, lambda _, at: moved(jnp, at, charge, add), at)
+        return run
+
+    def by_scipy() -> Any:
+        y = at
+        for _ in range(steps):
+            y = moved(np, y, charge, lambda k, v: np.bincount(k, v, n * n))
+        return y
+
+    return Program(make, lambda s: (at, charge), by_scipy)
+
+
 PROGRAMS = {"page rank": page_rank, "graph smoothing": smoothing,
             "finite elements": finite_elements, "graph network, gradient": graph_network,
-            "newton": newton}
+            "newton": newton, "factors of observed elements": factors,
+            "changing medium": medium, "particles on a grid": particles}
 
 
 def calls_of(program: Program) -> dict[str, Call]:
@@ -304,7 +404,7 @@ def table(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         compare(name, calls)
         found = medians(calls, 5 if given.quick else 25, clock)
         mine = found["functrans"]
-        print(f"{name:26}", *[f"{library} {t:8.2f} ms" for library, t in found.items()],
+        print(f"{name:28}", *[f"{library} {t:8.2f} ms" for library, t in found.items()],
               *[f"{mine / t:6.2f} of {library}" for library, t in found.items()
                 if library != "functrans"], flush=True)
         yield {"title": name, "milliseconds": {n: round(t, 3) for n, t in found.items()}}
