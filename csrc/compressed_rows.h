@@ -50,15 +50,18 @@ void over_rows(const Rows<T, I>& a, i64 work, Body&& body) {
                   [&](i64 begin, i64 end) { body(row_of(begin), row_of(end)); });
 }
 
-// run(a), where a pointer that is less than one before it is as large as that.
+// run(a), where a pointer that is less than one before it is as large as that, and none is beyond the
+// elements.
 template <typename T, typename I, typename Run>
 int in_order(Rows<T, I> a, Run&& run) {
-  if (a.in_order()) return run(a);
+  if (a.in_order() && static_cast<i64>(a.indptr[a.rows]) <= a.nse) return run(a);
   Scratch scratch((a.rows + 1) * static_cast<i64>(sizeof(I)));
   if (!scratch) return kOutOfMemory;
   I* pointers = scratch.as<I>();
   I most = 0;
-  for (i64 i = 0; i <= a.rows; ++i) pointers[i] = most = std::max(most, a.indptr[i]);
+  for (i64 i = 0; i <= a.rows; ++i) {
+    pointers[i] = most = std::max(most, static_cast<I>(a.start(i)));
+  }
   a.indptr = pointers;
   return run(a);
 }
