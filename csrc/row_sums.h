@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compressed_rows.h"
+#include "merged_rows.h"
 #include "sparse_runs.h"
 
 #include <algorithm>
@@ -71,6 +72,10 @@ class RowSums {
   void add_block(i64 row, i64 last) {
     const bool fits = out_.count + elements(row, last) <= out_.room;
     bool plain = numbers_ == nullptr && fits && count_ <= 2;
+    if (plain && count_ == 2 && can_merge_by_vectors()) {
+      while ((row = merge_by_vectors(row, last)) < last) sorted_row(row++);
+      return;
+    }
     for (i64 k = 0; plain && k < count_; ++k) plain = in_order(parts_[k], row, last);
     if (!plain) {
       for (i64 i = row; i < last; ++i) sorted_row(i);
@@ -80,6 +85,21 @@ class RowSums {
       regular(row, last) ? merge<true>(row, last) : merge<false>(row, last);
     }
   }
+
+#ifdef FUNCTRANS_MERGES_BY_VECTORS
+  bool can_merge_by_vectors() const {
+    return merges_by_vectors() && parts_[0].columns < INT32_MAX && parts_[0].rows < INT32_MAX;
+  }
+
+  i64 merge_by_vectors(i64 row, i64 last) {
+    return out_.width == 1
+               ? functrans::merge_by_vectors<1>(parts_[0], parts_[1], row, last, out_, pointers_)
+               : functrans::merge_by_vectors<2>(parts_[0], parts_[1], row, last, out_, pointers_);
+  }
+#else
+  bool can_merge_by_vectors() const { return false; }
+  i64 merge_by_vectors(i64, i64 last) { return last; }
+#endif
 
   // Threads take one block after the other. The sum of a block is made in memory that stays in cache,
   // and copied once all blocks before it are known to have so many places: these are with threads
