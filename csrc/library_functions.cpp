@@ -13,6 +13,7 @@ void register_fft_library();
 void register_narrow_library();
 void register_sparse_library();
 void register_sparse_sums_library();
+void register_row_coordinates_library();
 
 void register_library_functions() {
   register_sort_library();
@@ -25,6 +26,7 @@ void register_library_functions() {
   register_narrow_library();
   register_sparse_library();
   register_sparse_sums_library();
+  register_row_coordinates_library();
 }
 
 }  // namespace functrans

@@ -80,6 +80,7 @@ from functrans.primitives.reduce import (
     reduce_prod_p,
     reduce_xor_p,
 )
+from functrans.primitives.row_coordinates import row_coordinates_p
 from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
 from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.shape import (
@@ -216,8 +217,8 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     window_put_p: {"shape": SIZES, **_WINDOW},
     **dict.fromkeys((
         add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, csr_sample_p, det_p,
-        dynamic_update_slice_p, hessenberg_p, lu_p, philox4x32_p, reflected_qr_p, select_n_p,
-        slogdet_p, solve_p, stop_gradient_p, sylvester_p, threefry2x32_p,
+        dynamic_update_slice_p, hessenberg_p, lu_p, philox4x32_p, reflected_qr_p, row_coordinates_p,
+        select_n_p, slogdet_p, solve_p, stop_gradient_p, sylvester_p, threefry2x32_p,
         triangular_root_p, tridiagonal_p),
         _NONE),
 }, of=_is_no_function, without={

@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans._runtime import coordinates_of_rows, csr_times_csr, rows_of_coordinates
+from functrans._runtime import csr_times_csr, rows_of_coordinates
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import concrete, is_traced, shape_tuple
@@ -18,7 +18,6 @@ from functrans.sparse.base import (
     JAXSparse,
     check_index_dtype,
     index_dtype_for,
-    known,
     mismatch,
     outside,
     per_lane,
@@ -27,7 +26,7 @@ from functrans.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_todense
 from functrans.sparse.layout import bcoo_sort_indices
 from functrans.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from functrans.sparse.products import DotDimensionNumbers, bcoo_dot_general, bcoo_extract
-from functrans.sparse.rows import csr_matmul, csr_matmul_transposed, pointers, row_numbers
+from functrans.sparse.rows import coordinates, csr_matmul, csr_matmul_transposed, pointers
 from functrans.sparse.sums import Part, made_of, sum_of_parts, without_zeros
 from functrans.tree_util import register_pytree_node_class
 from functrans.typing import Array, ArrayLike
@@ -159,13 +158,7 @@ class BCSR(JAXSparse):
     def to_bcoo(self) -> BCOO:
         """The same array as batched coordinates."""
         sizes = (self.indptr.shape[-1] - 1, self._columns)
-        at_once = known(coordinates_of_rows, self.indices, self.indptr)
-        if at_once is not NotImplemented:
-            indices = at_once
-        else:
-            rows = per_lane(row_numbers, self.n_batch)(self.indices, self.indptr)
-            index = jnp.result_type(rows, self.indices)
-            indices = jnp.stack([rows.astype(index), self.indices.astype(index)], axis=-1)
+        indices = coordinates([self.indices], [self.indptr])
         found = BCOO.tree_unflatten((sizes, self.indices_sorted, self.unique_indices),
                                     (self.data, indices))
         return made_of(found, [(self.data, self.indices, self.indptr)])

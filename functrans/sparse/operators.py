@@ -36,6 +36,7 @@ from functrans.sparse.products import (
     bcoo_multiply_sparse,
     read_places,
 )
+from functrans.sparse.rows import coordinates
 from functrans.sparse.sums import made_of, parts_of
 from functrans.transforms.staged import ShapeDtypeStruct, eval_shape
 
@@ -187,11 +188,14 @@ def bcoo_concatenated(a: BCOO, b: BCOO) -> BCOO:
     dtype = jnp.result_type(a.data, b.data)
     index = jnp.result_type(a.indices, b.indices)
     data = jnp.concatenate([a.data.astype(dtype), b.data.astype(dtype)], n)
-    indices = jnp.concatenate([a.indices.astype(index), b.indices.astype(index)], n)
-    found = BCOO.tree_unflatten((a.sparse_shape, False, False), (data, indices))
     parts = [*parts_of(a), *parts_of(b)]
+    if {len(p) for p in parts} == {3}:  # of rows: not to be read again
+        indices = coordinates([p[1] for p in parts], [p[2] for p in parts]).astype(index)
+    else:
+        indices = jnp.concatenate([a.indices.astype(index), b.indices.astype(index)], n)
     if len({len(p) for p in parts}) > 1:
         parts = [(m.data, m.indices) for m in (a, b)]
+    found = BCOO.tree_unflatten((a.sparse_shape, False, False), (data, indices))
     return made_of(found, parts)
 
 

@@ -1,32 +1,40 @@
-"""Compressed rows: numbers of rows from pointers and back, and products by rows."""
+"""Compressed rows: coordinates from pointers, pointers from rows, and products by rows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans import numpy as jnp
-from functrans._runtime import csr_product
+from functrans._runtime import coordinates_of_rows, csr_product
 from functrans.core.dtypes import kind
 from functrans.numpy.common import on_host
-from functrans.primitives.sparse import csr_dot_p, row_of_each
+from functrans.primitives.row_coordinates import row_coordinates_p
+from functrans.primitives.sparse import csr_dot_p
+from functrans.sparse.base import known
 from functrans.typing import Array
 
-__all__ = ["csr_matmul", "csr_matmul_transposed", "pointers", "row_numbers"]
+__all__ = ["coordinates", "csr_matmul", "csr_matmul_transposed", "pointers"]
 
 
-def row_numbers(indices: Array, indptr: Array) -> Array:
-    """The row of each stored element; one that does not exist for those of none."""
-    if on_host(indices, indptr):
-        nse = indices.shape[0]
-        starts = np.maximum.accumulate(np.clip(np.asarray(indptr), 0, nse))
-        counts = np.diff(starts, prepend=0, append=nse)
-        numbers = np.arange(-1, len(starts), dtype=indptr.dtype)
-        return jnp.asarray(np.repeat(numbers, counts))
-    found: Array = row_of_each(indices, indptr)
-    return found
+def coordinates(indices: Sequence[Array], indptr: Sequence[Array]) -> Array:
+    """The index vectors of the elements of compressed rows, of several matrices in turn.
+
+    Elements of no row have one that does not exist. All are of the same batch axes.
+    """
+    if len(indices) == 1:
+        at_once = known(coordinates_of_rows, indices[0], indptr[0])
+        if at_once is not NotImplemented:
+            return at_once
+    batch = indices[0].shape[:-1]
+    lanes, index = math.prod(batch), jnp.result_type(*indices, *indptr)
+    operands = [x.astype(index).reshape(lanes, x.shape[-1])
+                for pair in zip(indices, indptr, strict=True) for x in pair]
+    found: Array = row_coordinates_p.bind(*operands)
+    return found.reshape(*batch, *found.shape[1:])
 
 
 def pointers(rows: Array, count: int, dtype: Any) -> Array:

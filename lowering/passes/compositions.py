@@ -31,6 +31,7 @@ from functrans.primitives.linalg import lu_p, qr_p
 from functrans.primitives.matrix import MatrixPrimitive, conjugate, eye, matmul, swap_last
 from functrans.primitives.reduce import reduce_prod
 from functrans.primitives.rounding import odd_float32
+from functrans.primitives.row_coordinates import coordinates_of_lanes, row_coordinates_p
 from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.shape import broadcasted_iota, concatenate
 from functrans.primitives.solve import adjugate_p, det, det_p, slogdet_p
@@ -62,7 +63,7 @@ MOST_COVERING: Final = 32
 """Windows over an element up to which it asks each of them; beyond, each window adds to its own."""
 COMPOSED: Final = frozenset((
     dot_general_p, convert_element_type_p, window_put_p, coo_dot_p, csr_dot_p, csr_sample_p,
-    sum_places_p))
+    row_coordinates_p, sum_places_p))
 """Besides those of matrices: primitives that are programs of others, for some operands."""
 
 
@@ -90,6 +91,9 @@ def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
     if eqn.primitive is sum_places_p and not has_library_sums(
             eqn.invars[0].aval.dtype, eqn.invars[1].aval.dtype, eqn.params["sizes"]):
         return partial(sums_of_places, **eqn.params)
+    if eqn.primitive is row_coordinates_p and \
+            eqn.invars[0].aval.dtype not in (np.int32, np.int64):
+        return coordinates_of_lanes
     return None
 
 
@@ -117,6 +121,8 @@ def without_compressed_rows(jaxpr: Jaxpr) -> Jaxpr:
 def _function_on_gpus(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
     if eqn.primitive is sum_places_p:
         return partial(sums_of_places, **eqn.params)
+    if eqn.primitive is row_coordinates_p:
+        return coordinates_of_lanes
     if eqn.primitive is not csr_dot_p or not _is_known_to_libraries(eqn) or not all(
             isinstance(n, int) and n for x in eqn.invars for n in x.aval.shape) \
             or eqn.invars[2].aval.shape[0] < 2 \

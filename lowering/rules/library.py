@@ -14,6 +14,7 @@ from functrans.lowering.loops.tensor import Call, CLibraryCall, Map, Stored, Ten
 from functrans.lowering.passes.narrow_products import FORMATS, narrow_product_p
 from functrans.primitives.coordinate_products import coo_dot_p
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from functrans.primitives.row_coordinates import row_coordinates_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.sparse import csr_dot_p, csr_sample_p
 from functrans.primitives.sparse_sums import sum_places_p
@@ -177,6 +178,16 @@ def _sum_places(eqn: Equation, xs: list[Tensor]) -> Outcome:
     return call, outs
 
 
+def _row_coordinates(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    aval = eqn.outvars[0].aval
+    out = Stored(aval.shape, xs[0].dtype, (), eqn.source)
+    call = CLibraryCall(
+        "row_coordinates", "i64, i64, i64, i64, const i64 *, void *const *, void *", xs, [out],
+        [int(xs[0].dtype == "i64"), aval.shape[0], xs[1].shape[1] - 1, len(xs) // 2,
+         [x.shape[1] for x in xs[::2]], xs, out], eqn.source)
+    return call, [out]
+
+
 def _narrow_product(eqn: Equation, xs: list[Tensor]) -> Outcome:
     x, w = xs
     out = Stored(eqn.outvars[0].aval.shape, "f32", (), eqn.source)
@@ -188,5 +199,6 @@ def _narrow_product(eqn: Equation, xs: list[Tensor]) -> Outcome:
 
 RULES: dict[Primitive, Callable[..., Outcome]] = {
     coo_dot_p: _coo_dot, csr_dot_p: _csr_dot, csr_sample_p: _csr_sample,
-    narrow_product_p: _narrow_product, sort_p: _sort, sum_places_p: _sum_places, top_k_p: _top_k,
+    narrow_product_p: _narrow_product, row_coordinates_p: _row_coordinates, sort_p: _sort,
+    sum_places_p: _sum_places, top_k_p: _top_k,
     **dict.fromkeys(CUMULATIVE, _cumulative)}

@@ -124,3 +124,30 @@ static int ft_lib_csr_sample(i64 type, i64 wide, i64 rows, i64 columns, i64 nse,
   free(copy);
   return 0;
 }
+
+// The row of an element moves up while the pointer to the next row is not behind the element.
+static int ft_lib_row_coordinates(i64 wide, i64 lanes, i64 rows, i64 parts, const i64 *counts,
+                                  void *const *inputs, void *out) {
+  i64 to = 0;
+  for (i64 lane = 0; lane < lanes; lane++) {
+    for (i64 part = 0; part < parts; part++) {
+      const i64 nse = counts[part], first = lane * (rows + 1);
+      const void *columns = inputs[2 * part], *pointers = inputs[2 * part + 1];
+      i64 row = -1;
+      for (i64 e = 0; e < nse; e++, to += 2) {
+        while (row < rows && (wide ? ((const i64 *)pointers)[first + row + 1]
+                                   : (i64)((const int32_t *)pointers)[first + row + 1]) <= e) {
+          row++;
+        }
+        if (wide) {
+          ((i64 *)out)[to] = row;
+          ((i64 *)out)[to + 1] = ((const i64 *)columns)[lane * nse + e];
+        } else {
+          ((int32_t *)out)[to] = (int32_t)row;
+          ((int32_t *)out)[to + 1] = ((const int32_t *)columns)[lane * nse + e];
+        }
+      }
+    }
+  }
+  return 0;
+}
