@@ -71,6 +71,7 @@ class RowSums {
 
   void add_block(i64 row, i64 last) {
     const bool fits = out_.count + elements(row, last) <= out_.room;
+    if (numbers_ == nullptr && fits && count_ > 2) return add_one_after_the_other(row, last);
     bool plain = numbers_ == nullptr && fits && count_ <= 2;
     if (plain && count_ == 2 && can_merge_by_vectors()) {
       while ((row = merge_by_vectors(row, last)) < last) sorted_row(row++);
@@ -83,6 +84,29 @@ class RowSums {
       copy(row, last);
     } else {
       regular(row, last) ? merge<true>(row, last) : merge<false>(row, last);
+    }
+  }
+
+  // More than two matrices: the sum of the first two, in memory that stays in cache, and the next one.
+  void add_one_after_the_other(i64 first, i64 last) {
+    const i64 room = elements(first, last) + kMergedRows / 16, pointers = last - first + 1;
+    const i64 bytes = room * static_cast<i64>(sizeof(T) + sizeof(I));
+    const Scratch memory(2 * (bytes + pointers * static_cast<i64>(sizeof(I))));
+    if (!memory) throw std::bad_alloc();
+    Rows<T, I> two[2] = {parts_[0], parts_[1]};
+    for (i64 k = 1; k < count_; ++k) {
+      two[1] = parts_[k];
+      if (k == count_ - 1) {
+        RowSums(two, 2, out_, pointers_, nullptr).add_block(first, last);
+        return;
+      }
+      const i64 half = k % 2 * room;
+      SumPlaces<T, I> sum{room, 1, memory.as<T>() + half,
+                          memory.as<I>(2 * room * static_cast<i64>(sizeof(T))) + half};
+      I* starts = memory.as<I>(2 * bytes) + k % 2 * pointers;
+      starts[0] = 0;
+      RowSums(two, 2, sum, starts - first, nullptr).add_block(first, last);
+      two[0] = {parts_[0].rows, parts_[0].columns, sum.count, sum.sums, sum.places, starts - first};
     }
   }
 
