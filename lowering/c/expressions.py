@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -281,6 +282,15 @@ class ExprWriter:
         self.stage = stage
         self.count = count
         self.i_text = f"(i + {offset})" if offset else "i"
+
+    @contextmanager
+    def hidden_loop(self) -> Iterator[None]:
+        """Expressions of another place along the row, whose names are known within alone."""
+        outside, self._loop = self._loop, {}
+        try:
+            yield
+        finally:
+            self._loop = outside
 
     def fresh(self, scope: CodeScope, type_name: str, text: str) -> str:
         """A new variable with the value of a C expression."""

@@ -421,7 +421,7 @@ class CKernelWriter(ColumnReductions, TransposedReads, Scatters, RowsWithMarks):
         exprs = [elements[m.tensor] for m in members]
         by_tensor = {f.member.tensor: f for f in folds}
         for begin, end, steps, part in self._pieces(a, b, unroll):
-            loop = out.nested()
+            loop, self.loop_end = out.nested(), end
             self.writer.begin_loop(out, stage, "n" if part else None)
             if part:
                 loop.line(f"const i64 n = {self._part(a, b, begin, end, unroll)};")

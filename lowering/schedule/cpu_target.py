@@ -43,6 +43,11 @@ class CPUTarget(Record):
     """Rows of arrays that do not fit in the second-level cache are asked for while the row before
     them is computed, ..."""
 
+    far_places_bytes: int = 2**20
+    """Results of which a place that is computed is fetched before its turn. 10^6 sums of float64
+    at random ones of 10^6 places take 1.7 ms, and 5.2 without; 10^5 places stay in the
+    second-level cache."""
+
     longest_prefetch: int = 2**17
     """... if they have no more bytes than that: they are not too long for that cache."""
 

@@ -166,3 +166,34 @@ def test_what_is_scattered_in_rows_stays_with_it():
     (*_, scatter) = ft.explain(fun, x, i, target="cpu").kernels
     assert "exp" in ft.explain(fun, x, i, target="cpu").source(scatter.name)
     np.testing.assert_allclose(ft.jit(fun)(x, i), 10 * np.full((50, 32), 2 * np.e + 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["add", "max", "set"])
+@pytest.mark.parametrize("mode", ["drop", "promise_in_bounds"])
+def test_far_places_are_fetched_ahead(method, mode):
+    """Also where the loop is in pieces, as values are joined."""
+    size = 1 << 18
+    rng = np.random.default_rng(0)
+    beyond = 5 if mode == "drop" else 0
+    at = rng.integers(-size - beyond if beyond else 0, size + beyond, 1000).astype("int32")
+    values = rng.normal(size=1000).astype("float32")
+
+    def f(at, first, second):
+        place = jnp.zeros(size, "float32").at[at]
+        return getattr(place, method)(jnp.concatenate([first, jnp.exp(second)]), mode=mode)
+
+    joined = np.concatenate([values[:700], np.asarray(jnp.exp(values[700:]))])
+    to = np.where(at < 0, at + size, at)
+    inside = (to >= 0) & (to < size)
+    expected = np.zeros(size, "float32")
+    if method == "set":
+        expected[to[inside]] = joined[inside]
+    else:
+        {"add": np.add, "max": np.maximum}[method].at(expected, to[inside], joined[inside])
+    args = [jnp.asarray(x) for x in (at, values[:700], values[700:])]
+    explained = ft.explain(f, *args, target="cpu")
+    sources = [explained.source(k.name) for k in explained.kernels]
+    assert any("__builtin_prefetch" in text for text in sources)
+    for count in (1, 2):
+        with ft.config.threads(count=count):
+            np.testing.assert_allclose(ft.jit(f)(*args), expected, 1e-6)
