@@ -49,6 +49,10 @@ i64 pairs_of(const Rows<T, I>& a, const Rows<T, I>& b) {
   return pairs;
 }
 
+// Of the second matrix, fetched before their turn: 160 ms where it took 225, of a million elements in
+// random columns.
+constexpr i64 kRowsAhead = 4;
+
 // What one thread needs for rows of so many columns.
 template <typename T, typename I>
 struct RowScratch {
@@ -61,11 +65,6 @@ struct RowScratch {
   explicit RowScratch(i64 columns)
       : place(columns, -1), bits(columns / 64 + 1), filled(columns / 4096 + 1) {}
 
-  void add(i64 column) {
-    bits[column >> 6] |= std::uint64_t{1} << (column & 63);
-    filled[column >> 12] |= std::uint64_t{1} << (column >> 6 & 63);
-  }
-
   // Places of rows before are less than that of the next one, so that they need not be cleared.
   void next_row(i64 count, i64 most) {
     first += static_cast<I>(count);
@@ -74,14 +73,13 @@ struct RowScratch {
     first = 0;
   }
 
-  // body(column) in order; the set of columns is empty afterwards.
-  template <typename Body>
-  void take(Body&& body) {
+  // The columns in order; the set is empty afterwards.
+  void take(I* to) {
     for (std::size_t u = 0; u < filled.size(); ++u) {
       for (std::uint64_t above = filled[u]; above != 0; above &= above - 1) {
         const std::size_t w = u * 64 + __builtin_ctzll(above);
         for (std::uint64_t word = bits[w]; word != 0; word &= word - 1) {
-          body(static_cast<i64>(w * 64 + __builtin_ctzll(word)));
+          *to++ = static_cast<I>(w * 64 + __builtin_ctzll(word));
         }
         bits[w] = 0;
       }
@@ -94,7 +92,9 @@ struct RowScratch {
 template <typename T, typename I>
 void multiply_some_rows(const Rows<T, I>& a, const Rows<T, I>& b, i64 first, i64 last,
                         RowScratch<T, I>& scratch, i64* counts, ProductRows<T, I>& out) {
-  I* place = scratch.place.data();
+  I* const place = scratch.place.data();
+  std::uint64_t *const bits = scratch.bits.data(), *const filled = scratch.filled.data();
+  const i64 all = a.start(a.rows);
   for (i64 i = first; i < last; ++i) {
     const i64 begin = a.start(i), end = a.start(i + 1);
     i64 most = 0;
@@ -111,27 +111,34 @@ void multiply_some_rows(const Rows<T, I>& a, const Rows<T, I>& b, i64 first, i64
       const i64 k = a.indices[e];
       if (!a.has(k)) continue;
       const T factor = a.data[e];
+      if (e + kRowsAhead < all && a.has(a.indices[e + kRowsAhead])) {
+        const i64 next = b.start(a.indices[e + kRowsAhead]);
+        __builtin_prefetch(b.indices + next);
+        __builtin_prefetch(b.data + next);
+        __builtin_prefetch(b.data + next + 64 / sizeof(T));
+      }
+      const T* const data = b.data;
+      const I* const indices = b.indices;
       const i64 stop = b.start(k + 1);
       for (i64 f = b.start(k); f < stop; ++f) {
-        const i64 j = b.indices[f];
+        const i64 j = indices[f];
         if (!b.has(j)) continue;
         const i64 p = static_cast<i64>(place[j]) - origin;
         if (p < 0) {
-          scratch.add(j);
-          values[count] = factor * b.data[f];
+          bits[j >> 6] |= std::uint64_t{1} << (j & 63);
+          filled[j >> 12] |= std::uint64_t{1} << (j >> 6 & 63);
+          values[count] = factor * data[f];
           place[j] = static_cast<I>(origin + count++);
         } else {
-          values[p] += factor * b.data[f];
+          values[p] += factor * data[f];
         }
       }
     }
     out.reserve(out.size + count);
     I* columns = out.columns.get() + out.size;
     T* sums = out.values.get() + out.size;
-    scratch.take([&](i64 j) {
-      *columns++ = static_cast<I>(j);
-      *sums++ = values[place[j] - origin];
-    });
+    scratch.take(columns);
+    for (i64 k = 0; k < count; ++k) sums[k] = values[place[columns[k]] - origin];
     scratch.next_row(count, b.columns);
     out.size += count;
     counts[i] = count;
