@@ -28,7 +28,8 @@ def coordinates(indices: Sequence[Array], indptr: Sequence[Array]) -> Array:
     if len(indices) == 1:
         at_once = known(coordinates_of_rows, indices[0], indptr[0])
         if at_once is not NotImplemented:
-            return at_once
+            pairs: Array = at_once
+            return pairs
     batch = indices[0].shape[:-1]
     lanes, index = math.prod(batch), jnp.result_type(*indices, *indptr)
     operands = [x.astype(index).reshape(lanes, x.shape[-1])
