@@ -149,7 +149,7 @@ SCIPY_USERS = {
     "test_composed.py",
     "test_linalg_beside_scipy.py",
     "test_numpy_calls.py",
-    "test_sums.py",
+    "test_sums.py", "test_long_arrays.py",
     "test_third_parties.py",
 }
 # where `jax` is functrans, which answers for it
