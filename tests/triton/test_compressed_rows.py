@@ -52,8 +52,8 @@ LENGTHS = {
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Kernels of tiles that tests fill, and that loop over their parts."""
-    for name, value in {"ELEMENTS": TILE, "PARTS": 4, "READS": 2, "TILES_OF_ELEMENTS": 2,
-                        "TILES_OF_PARTS": 2, "SEARCHED": 4, "SEARCHES": 4}.items():
+    for name, value in {"ELEMENTS": TILE, "PARTS": 4, "READS": 2, "TILES_EACH": 4,
+                        "SEARCHED": 4, "SEARCHES": 4}.items():
         monkeypatch.setattr(segmented_rows, name, value)
 
 

@@ -38,8 +38,9 @@ ELEMENTS = 1024  # times columns of a tile
 MOST_ELEMENTS = 1 << 30  # places are numbers of 32 bits
 READS = 4  # a row is long of which a program of rows would have to read elements more often
 SEARCHES, SEARCHED = 32, 32  # tiles whose rows are looked for, of so many places at a time
-# Tiles of a program, most of which may have no long row: 9,400 programs that see this take 12 us.
-TILES_OF_ELEMENTS, TILES_OF_PARTS = 4, 16
+# A program takes a tile more for so many tiles, up to the most: 9,400 programs that see that they
+# have no long row take 12 us, and 16 tiles with parts of rows, one after the other, 30.
+TILES_EACH, MOST_TILES = 1024, 4
 PARTS = 128  # of a row that are added up at a time, times columns
 
 SAME_ROW = """\
@@ -57,6 +58,7 @@ class SegmentedRowProductCall(RowProductCall):
         self.size = ELEMENTS // self.block_c
         self.most = READS * self.block_e  # elements of a row that is not long
         self.tiles = -(-self.count // self.size)
+        self.group = max(1, min(MOST_TILES, self.tiles // TILES_EACH))
 
     def launches(self) -> Launches:
         parts = PartialResults(2 * (-(-self.tiles // 4) * 4), self.width, self.dtype)
@@ -124,8 +126,8 @@ class SegmentedRowProductCall(RowProductCall):
         """
         size, c = self.size, self.block_c
         lines = [
-            *self._head(), f"for tile in range(tl.program_id(0) * {TILES_OF_ELEMENTS}, "
-            f"tl.minimum((tl.program_id(0) + 1) * {TILES_OF_ELEMENTS}, {self.tiles})):",
+            *self._head(), f"for tile in range(tl.program_id(0) * {self.group}, "
+            f"tl.minimum((tl.program_id(0) + 1) * {self.group}, {self.tiles})):",
             "    if tl.load(has_long + tile) == 0:", "        tl.store(of_row + tile, -1)",
             "    else:",
             *[f"        {line}" for line in [
@@ -161,7 +163,7 @@ class SegmentedRowProductCall(RowProductCall):
                 "tl.store(later + part, total, mask=goes_on[:, None] & has_c)",
                 "tl.store(of_row + tile + p * 0, tl.where(goes_on, row, -1), mask=is_last)"]]]
         return self._kernel("long_rows", self._results("begun", "has_long", "of_row"), lines,
-                            -(-self.tiles // TILES_OF_ELEMENTS), 4, SAME_ROW)
+                            -(-self.tiles // self.group), 4, SAME_ROW)
 
     def _parts(self) -> TemplateKernel:
         """Rows of several programs: at most one goes on behind each; parts are added in order."""
@@ -169,8 +171,8 @@ class SegmentedRowProductCall(RowProductCall):
         size = PARTS // c
         lines = [
             *self._head(), f"i = tl.arange(0, {size})",
-            f"for tile in range(tl.program_id(0) * {TILES_OF_PARTS}, "
-            f"tl.minimum((tl.program_id(0) + 1) * {TILES_OF_PARTS}, {self.tiles})):",
+            f"for tile in range(tl.program_id(0) * {self.group}, "
+            f"tl.minimum((tl.program_id(0) + 1) * {self.group}, {self.tiles})):",
             "    row = tl.load(of_row + tile)", "    if row >= 0:",
             *[f"        {line}" for line in [
                 f"most = ({self._bound('row + 1', 'row >= 0')} - 1) // {self.size} - tile",
@@ -185,7 +187,7 @@ class SegmentedRowProductCall(RowProductCall):
                 f"to = (c * 0 + row).to(tl.int64) * {self.width} + c",
                 "tl.store(out + to, whole, mask=has_c)"]]]
         return self._kernel("parts", self._results("of_row"), lines,
-                            -(-self.tiles // TILES_OF_PARTS), 1)
+                            -(-self.tiles // self.group), 1)
 
     def _bound(self, place: str, mask: str) -> str:
         return f"({super()._bound(place, mask)}).to(tl.int32)"
