@@ -246,6 +246,10 @@ SECTIONS = (
     Section("more-programs-intel-xeon-first-calls", "23 more programs, sixteen cores",
             "`benchmarks/programs.py --folder benchmarks/more_programs`: programs that the "
             "compiler was not tuned for; 19 of them, with the first calls of now.", programs),
+    Section("held-programs-amd-epyc", "24 held programs, one core",
+            "`benchmarks/programs.py --folder benchmarks/held_programs`: programs that were "
+            "written before they were compiled; what was slow in 16 of them was mended.",
+            programs),
     Section("more-programs-h100-first", "23 more programs, one H100, measured first",
             "The same on a GPU.", programs),
     Section("ordinary-programs-h100-first", "8 ordinary networks, one H100, measured first",
@@ -323,6 +327,7 @@ SUITES = (
     ("programs-h100", "43 programs, one H100, since"),
     ("more-programs-intel-xeon-first", "23 more, sixteen cores, measured first"),
     ("more-programs-intel-xeon-first-calls", "19 of them, first calls again"),
+    ("held-programs-amd-epyc", "24 held programs, one core of a CPU"),
     ("more-programs-h100-first", "23 more, one H100, measured first"),
     ("ordinary-programs-h100-first", "8 ordinary networks, one H100, measured first"),
     ("ordinary-programs-h100", "16 ordinary networks, one H100"),

@@ -57,7 +57,6 @@ DIFFERENT = {
     "random.key: dtype": "named by impl=",
     "vjp: reduce_axes": "jax removed what it did, and libraries pass it to grad alone",
     "linear_transpose: reduce_axes": "the same",
-    "random.wrap_key_data: dtype": "named by impl=",
     "scipy.special.log_ndtr: series_order": "the order is chosen for full accuracy",
     "scipy.stats.bernoulli.cdf: loc": "as in SciPy",
     "scipy.stats.multivariate_normal.logpdf: allow_singular": "jax refuses every value of it",

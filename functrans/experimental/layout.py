@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from functrans.core.errors import explain_missing_names
+
 __all__ = ["Format", "Layout"]
 
 
@@ -19,3 +21,6 @@ class Format(NamedTuple):
 
     layout: Layout | None = None
     sharding: Any = None
+
+
+explain_missing_names(globals())

@@ -98,7 +98,7 @@ ALL: Final = NAN | INFINITE
 _LETTERS: Final = {"n": NAN, "p": POSITIVE, "m": NEGATIVE}
 
 
-class TransferFunction(NamedTuple):
+class BitTransfer(NamedTuple):
     """What becomes of each bit of an operand: the bits it may become, and which may vanish."""
 
     nan: int
@@ -125,13 +125,13 @@ class NonfinitePropagation(NamedTuple):
     """What an operation makes of finite operands, and what it does with each operand's bits."""
 
     makes: int
-    operands: tuple[TransferFunction, ...]
+    operands: tuple[BitTransfer, ...]
 
-    def operand(self, i: int) -> TransferFunction:
+    def operand(self, i: int) -> BitTransfer:
         return self.operands[min(i, len(self.operands) - 1)]
 
 
-def _transfer_function(text: str) -> TransferFunction:
+def _transfer_function(text: str) -> BitTransfer:
     """Read `n>n p>pn m>?`: NaN stays, +inf stays or becomes NaN, -inf may vanish."""
     becomes = dict.fromkeys("npm", 0)
     vanishing = 0
@@ -141,7 +141,7 @@ def _transfer_function(text: str) -> TransferFunction:
             vanishing |= _LETTERS[bit]
         for letter in result.rstrip("?"):
             becomes[bit] |= _LETTERS[letter]
-    return TransferFunction(becomes["n"], becomes["p"], becomes["m"], vanishing)
+    return BitTransfer(becomes["n"], becomes["p"], becomes["m"], vanishing)
 
 
 def _propagation(makes: str, *operands: str) -> NonfinitePropagation:
