@@ -74,8 +74,10 @@ class SumPlaces(Primitive):
             if x.dtype != data.dtype or dtypes.kind(x.dtype) not in "iufc":
                 raise DTypeError(f"{self.name} needs numbers of one dtype, got {data} and {x}.",
                                  where=user_source())
-        if not sizes or ((compressed or to_rows) and len(sizes) != 2):
-            raise shapes_differ(self.name, operands, f"sizes {sizes} are those of no matrix.")
+        if not sizes or ((compressed or to_rows) and len(sizes) != 2) or any(
+                isinstance(n, int) and n < 0 for n in (*sizes, room)):
+            raise shapes_differ(self.name, operands, f"sizes {sizes} and room for {room} sums are "
+                                                     "those of no array.")
         lanes, index = data.shape[0], places.dtype
         outs = [ShapedArray((lanes, room), data.dtype)]
         if to_rows:

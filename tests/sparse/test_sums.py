@@ -195,3 +195,14 @@ def test_products_of_coordinates(order, dtype, index):
                                 (lambda m, y=y: y @ m, np.resize(x, (60,)) @ dense)):
                 np.testing.assert_array_equal(ft.jit(f)(m), expected)
                 np.testing.assert_array_equal(f(m), expected)
+
+
+@pytest.mark.parametrize("changed", [{"sizes": (3, -1)}, {"sizes": (-2, 4)}, {"room": -1}])
+@pytest.mark.parametrize("number", range(7))
+def test_no_array_has_fewer_places_than_none(number, changed):
+    """Of -1 columns each place was inside, and that of (1, 0) was the place before the first."""
+    sample = list(sum_places_p.samples())[number]
+    if len(sample.params["sizes"]) != 2:
+        changed = {"room": -1}
+    with pytest.raises(ft.errors.ShapeError, match="sum_places cannot combine"):
+        sum_places_p.bind(*sample.args, **{**sample.params, **changed})
