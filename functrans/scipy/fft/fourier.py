@@ -36,6 +36,7 @@ def _with_scipys(fun: Callable[..., Array]) -> Callable[..., Array]:
         return fun(x, **{k: v for k, v in bound.items() if k in known})
 
     call.__signature__ = signature  # type: ignore[attr-defined]
+    del call.__wrapped__  # its source has other arguments
     call.__doc__ = (fun.__doc__ or "") + (
         "\n\n    `overwrite_x`, `workers` and `plan` are SciPy's, and are accepted.\n    ")
     call.__module__ = __name__
