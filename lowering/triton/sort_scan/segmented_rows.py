@@ -1,9 +1,9 @@
 """Matrices of compressed rows times few columns, on a GPU.
 
 Rows of few elements are read as `RowProductCall` does: a program takes some rows side by side.
-Those of more would keep the others waiting, so of these a program takes some elements, whatever
+Those of more would keep the others waiting, so of these a program takes tiles of elements, whatever
 their rows: what follows one another in a row is added up by a segmented scan (G. Blelloch, Prefix
-sums and their applications, 1990). A row that lies in one such tile is stored at once; of others
+sums and their applications, 1990). A row that lies in one tile is stored at once; of others
 each tile keeps what it has, and a last kernel adds that up in order. Nothing is atomic, so the
 same numbers give the same bits.
 """
@@ -45,8 +45,8 @@ PARTS = 128  # of a row that are added up at a time, times columns
 
 SAME_ROW = """\
 @triton.jit
-def same_row(a, row, b, later):
-    return tl.where(row == later, a + b, b), later
+def same_row(a, row, b, next_row):
+    return tl.where(row == next_row, a + b, b), next_row
 """
 
 
@@ -66,8 +66,8 @@ class SegmentedRowProductCall(RowProductCall):
                     for name in ("begun", "has_long", "of_row")}
         places: dict[str, tuple[KernelOperand, int]] = {
             "out": (self.results[0], 0), "data": (self.data, 0), "indices": (self.indices, 0),
-            "indptr": (self.indptr, 0), "x": (self.x, 0), "earlier": (parts, 0),
-            "later": (parts, parts.nbytes // 2), **of_tiles}
+            "indptr": (self.indptr, 0), "x": (self.x, 0), "carry_in": (parts, 0),
+            "carry_out": (parts, parts.nbytes // 2), **of_tiles}
         if self.count <= self.most:  # no row is long
             return Launches([self._rows_of_few()], places)
         return Launches([self._searched(), self._rows_of_few(), self._long_rows(), self._parts()],
@@ -75,7 +75,7 @@ class SegmentedRowProductCall(RowProductCall):
 
     def _results(self, *of_tiles: str) -> dict[str, str]:
         kind = MEMORY[self.dtype]
-        return {"out": kind, "earlier": kind, "later": kind, **dict.fromkeys(of_tiles, "i32")}
+        return {"out": kind, "carry_in": kind, "carry_out": kind, **dict.fromkeys(of_tiles, "i32")}
 
     def _head(self) -> list[str]:
         return [f"c = tl.arange(0, {self.block_c})[None, :]",
@@ -119,9 +119,9 @@ class SegmentedRowProductCall(RowProductCall):
         return self._kernel("rows", pointers, lines, *self._grid_of_rows())
 
     def _long_rows(self) -> TemplateKernel:
-        """The sums of long rows within programs, and what each has of a row of several.
+        """The sums of long rows within tiles, and what each tile has of a row of several.
 
-        `earlier` has the sum of a row that begins before a program, `later` of one that does not
+        `carry_in` has the sum of a row that begins before a tile, `carry_out` of one that does not
         end in it, which is `of_row`.
         """
         size, c = self.size, self.block_c
@@ -157,10 +157,10 @@ class SegmentedRowProductCall(RowProductCall):
                 f"tl.store(out + {self._at('row')}, total, mask=(inside & begins & ends)[:, None] "
                 "& has_c)",
                 f"part = (p * 0 + tile).to(tl.int64)[:, None] * {self.width} + c",
-                "tl.store(earlier + part, total, mask=(inside & ~begins & (ends | is_last))"
+                "tl.store(carry_in + part, total, mask=(inside & ~begins & (ends | is_last))"
                 "[:, None] & has_c)",
                 "goes_on = inside & begins & ~ends & is_last",
-                "tl.store(later + part, total, mask=goes_on[:, None] & has_c)",
+                "tl.store(carry_out + part, total, mask=goes_on[:, None] & has_c)",
                 "tl.store(of_row + tile + p * 0, tl.where(goes_on, row, -1), mask=is_last)"]]]
         return self._kernel("long_rows", self._results("begun", "has_long", "of_row"), lines,
                             -(-self.tiles // self.group), 4, SAME_ROW)
@@ -180,9 +180,9 @@ class SegmentedRowProductCall(RowProductCall):
                 f"for t in range(0, most, {size}):",
                 f"    part = (tile + 1 + t + i).to(tl.int64)[:, None] * {self.width} + c",
                 "    inside = (t + i < most)[:, None] & has_c",
-                "    total += tl.load(earlier + part, mask=inside, other=0)",
+                "    total += tl.load(carry_in + part, mask=inside, other=0)",
                 "whole = tl.sum(total, axis=0)[None, :]",
-                f"whole += tl.load(later + (c * 0 + tile).to(tl.int64) * {self.width} + c, "
+                f"whole += tl.load(carry_out + (c * 0 + tile).to(tl.int64) * {self.width} + c, "
                 "mask=has_c, other=0)",
                 f"to = (c * 0 + row).to(tl.int64) * {self.width} + c",
                 "tl.store(out + to, whole, mask=has_c)"]]]
