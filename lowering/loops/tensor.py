@@ -227,6 +227,8 @@ class Call:
     """Whether it is a program of lanes, whose operations can be computed one by one."""
     after: Collection[Tensor] = ()
     """Values that are computed before (see `Later`)."""
+    reads_memory = False
+    """Whether it takes operands by where they begin, in any shape (`read_instead`)."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor],
                  source: Source | None) -> None:
@@ -236,6 +238,10 @@ class Call:
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(repr, self.operands))})"
+
+    def read_instead(self, others: Mapping[Tensor, Tensor]) -> None:
+        """Read other values that have the same elements in memory."""
+        raise NotImplementedError
 
 
 class HostCall(Call):
@@ -386,6 +392,7 @@ class CLibraryCall(Call):
     """
 
     name = "library"
+    reads_memory = True
 
     def __init__(self, function: str, signature: str, operands: Sequence[Tensor],
                  results: Sequence[Tensor], arguments: Sequence[Argument],
@@ -397,7 +404,6 @@ class CLibraryCall(Call):
         self.arguments = tuple(arguments)
 
     def read_instead(self, others: Mapping[Tensor, Tensor]) -> None:
-        """Read other values that have the same elements in memory."""
         def other(value: Any) -> Any:
             if isinstance(value, (list, tuple)):
                 return [other(v) for v in value]

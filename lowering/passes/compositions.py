@@ -23,7 +23,6 @@ from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import bitwise_and, eq, ge, ne, where
 from functrans.primitives.convert import convert_element_type, convert_element_type_p
 from functrans.primitives.coordinate_products import coo_dot_p, product_of_coordinates
-from functrans.primitives.cumulative import cummax
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
@@ -128,7 +127,7 @@ def _function_on_gpus(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
             or eqn.invars[2].aval.shape[0] < 2 \
             or (eqn.params["transpose"] and not _adds_by_atomics(eqn)):
         return _function_of_rows(eqn)
-    return partial(_of_increasing_pointers, eqn)
+    return None
 
 
 def _adds_by_atomics(eqn: Equation) -> bool:
@@ -136,12 +135,6 @@ def _adds_by_atomics(eqn: Equation) -> bool:
     columns = eqn.params["columns"]
     return isinstance(columns, int) and not config.current().deterministic \
         and eqn.invars[0].aval.shape[0] <= min(MOST_TO_A_COLUMN * columns, 1 << 30)
-
-
-def _of_increasing_pointers(eqn: Equation, data: Any, indices: Any, indptr: Any,
-                            x: Any) -> list[Any]:
-    """A product of rows whose pointers do not decrease, as kernels of GPUs take it."""
-    return [csr_dot_p.bind(data, indices, cummax(indptr), x, **eqn.params)]
 
 
 def _function_of_rows(eqn: Equation) -> Callable[..., Sequence[Any]] | None:

@@ -21,7 +21,6 @@ from functrans.lowering.loops.tensor import (
     AnyFlag,
     Branch,
     Call,
-    CLibraryCall,
     HostCall,
     Later,
     Map,
@@ -285,7 +284,7 @@ def _add_call(graph: Graph, eqn: Equation, operands: Sequence[Tensor],
     outs: Sequence[Tensor] = ()
     if isinstance(call, tuple):
         call, outs = call
-    if isinstance(call, CLibraryCall):
+    if call.reads_memory:
         call.read_instead({x: _in_memory(graph, x) for x in call.operands})
     for x in call.operands:
         graph.add(x)

@@ -104,9 +104,9 @@ from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.products.interleaved import RULES as INTERLEAVED
 from functrans.lowering.triton.products.interleaved_forms import RULES as INTERLEAVED_FORMS
+from functrans.lowering.triton.sort_scan.compressed_rows import RULES as COMPRESSED_ROWS
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.sort_scan.segment_reduce import RULES as SEGMENT_REDUCES
-from functrans.lowering.triton.sort_scan.segmented_rows import RULES as COMPRESSED_ROWS
 from functrans.lowering.triton.sort_scan.sorting import SORTING
 from functrans.lowering.triton.steps.spec import (
     CopyStep,
