@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import lax
+from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, shown
@@ -85,6 +85,18 @@ def known_values(name: str, argument: str, x: ArrayLike, why: str, fix: str) -> 
         raise ArgumentError(f"functrans.scipy.{name}: {argument} is traced.",
                             where=user_source(), why=why, fix=fix)
     return np.asarray(value)
+
+
+def random_key(name: str, rng: Any) -> Array:
+    """A key of random numbers: rng itself, or one of a seed, which is 0 for None."""
+    if rng is None or isinstance(rng, (int, np.integer)):
+        return random.key(0 if rng is None else int(rng))
+    if not hasattr(rng, "dtype"):
+        raise ArgumentError(f"functrans.scipy.{name}: rng is {shown(rng)}.",
+                            where=user_source(), why="random numbers come from a key.",
+                            fix="rng=ft.random.key(0)")
+    key: Array = rng
+    return key
 
 
 def refused(name: str, argument: str, why: str, fix: str = "") -> ArgumentError:

@@ -206,6 +206,14 @@ class JAXSparse(ABC):
         return OPERATIONS["unary"](self, jnp.abs)
 
 
+class OtherFormat(JAXSparse):
+    """A sparse array of another format, which the functions here take as the coordinates it has."""
+
+    @abstractmethod
+    def to_bcoo(self) -> Any:
+        """The array as batched coordinates."""
+
+
 def known(fun: Callable[..., Any], *args: Any) -> Any:
     """`fun` of arrays, at once where their values are known, also while a program is traced."""
     if all(isinstance(a, ArrayBase) for a in args):

@@ -13,7 +13,7 @@ from functrans._runtime import csr_product, rows_of_coordinates
 from functrans.core.errors import IndexingError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_tuple
-from functrans.sparse.base import OPERATIONS, JAXSparse, mismatch, outside
+from functrans.sparse.base import OPERATIONS, JAXSparse, OtherFormat, mismatch, outside
 from functrans.sparse.bcoo import BCOO
 from functrans.sparse.bcsr import BCSR, bcsr_dot_general, rows_times_rows, sum_of_rows
 from functrans.sparse.formats import COO, CSC, CSR
@@ -55,6 +55,9 @@ def as_bcoo(x: JAXSparse) -> BCOO:
         return x.batched().to_bcoo()
     if isinstance(x, COO):
         return x.batched()
+    if isinstance(x, OtherFormat):
+        found: BCOO = x.to_bcoo()
+        return found
     raise TypeError(f"{type(x).__name__} is no sparse array")
 
 
@@ -120,7 +123,8 @@ def _matmul(x: Any, y: Any) -> Any:
     at_once = _at_once(x, y)
     if at_once is not NotImplemented:
         return at_once
-    x, y = (a if isinstance(a, JAXSparse) else jnp.asarray(a) for a in (x, y))
+    x, y = (as_bcoo(a) if isinstance(a, OtherFormat) else a if isinstance(a, JAXSparse)
+            else jnp.asarray(a) for a in (x, y))
     if not x.ndim or not y.ndim:
         raise mismatch("matmul", "an operand has no axes.", "x * y")
     kept = x if isinstance(x, JAXSparse) else y

@@ -13,7 +13,7 @@ from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, shown
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
-from functrans.scipy.arguments import inexact, known_size, one_of, refused
+from functrans.scipy.arguments import inexact, known_size, one_of, random_key, refused
 from functrans.scipy.optimize.constraints import Sides, sides_of
 from functrans.scipy.optimize.implicit import (
     Function,
@@ -30,14 +30,7 @@ from functrans.typing import Array, ArrayLike
 
 def key_of(name: str, rng: Any) -> Array:
     """A key of random numbers: rng itself, or one of a seed, which is 0 for None."""
-    if rng is None or isinstance(rng, (int, np.integer)):
-        return random.key(0 if rng is None else int(rng))
-    if not hasattr(rng, "dtype"):
-        raise ArgumentError(f"functrans.scipy.optimize.{name}: rng is {shown(rng)}.",
-                            where=user_source(), why="random numbers come from a key.",
-                            fix="rng=ft.random.key(0)")
-    key: Array = rng
-    return key
+    return random_key(f"optimize.{name}", rng)
 
 
 def box_of(name: str, bounds: Any) -> tuple[Array, Array]:

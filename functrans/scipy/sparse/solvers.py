@@ -16,6 +16,7 @@ from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.sparse.krylov import cg, spsolve
 from functrans.scipy.sparse.maps import LinearOperator, Matrix, aslinearoperator, square_map
 from functrans.sparse.base import JAXSparse
+from functrans.sparse.operators import as_bcoo
 from functrans.typing import Array, ArrayLike
 
 
@@ -317,19 +318,19 @@ def norm(x: JAXSparse, ord: float | str | None = None, axis: int | None = None) 
         if ord not in (None, 1, 2):
             raise ArgumentError(f"functrans.scipy.sparse.linalg.norm: ord={ord!r} of vectors.",
                                 where=user_source(), fix="ord=1 or 2")
-        size = abs(x)
+        size = as_bcoo(abs(x))
         if ord == 1:
             total: Array = _dense(size.sum(axis))
             return total
         squares: Array = _dense((size * size).sum(axis))
         return jnp.sqrt(squares)
     if ord in (None, "fro", "f"):
-        data: Any = x
-        return _size(data.data)
+        stored: Any = x
+        return _size(stored.data)
     if isinstance(ord, str) or ord not in (1, -1, jnp.inf, -jnp.inf):
         raise ArgumentError(f"functrans.scipy.sparse.linalg.norm: ord={ord!r}.",
                             where=user_source(), fix="'fro', 1, -1, inf or -inf")
-    sums = _dense(abs(x).sum(0 if abs(ord) == 1 else 1))
+    sums = _dense(as_bcoo(abs(x)).sum(0 if abs(ord) == 1 else 1))
     return jnp.max(sums) if ord > 0 else jnp.min(sums)
 
 
