@@ -23,7 +23,7 @@ __all__ = ["solve_rows"]
 SOLVED = ("float32", "float64", "complex64", "complex128")
 
 
-def _superlu() -> Any:
+def superlu() -> Any:
     try:
         import scipy.sparse.linalg  # noqa: PLC0415  # may be absent
     except ImportError:
@@ -35,7 +35,7 @@ def _superlu() -> Any:
 
 
 def _solved(data: Any, indices: Any, indptr: Any, b: Any, transpose: bool) -> Any:
-    library = _superlu()
+    library = superlu()
     n = len(indptr) - 1
     if not n or not b.size:
         return np.zeros_like(b)
@@ -65,7 +65,7 @@ def solve_rows(data: Array, indices: Array, indptr: Array, b: Array) -> Array:
     if dtype.name not in SOLVED:
         raise DTypeError(f"spsolve of a system of dtype {dtype}.", where=user_source(),
                          fix="float32, float64, complex64 or complex128")
-    _superlu()
+    superlu()
     data, b = data.astype(dtype), b.astype(dtype)
 
     def by_callback(transpose: bool) -> Any:

@@ -13,7 +13,12 @@ import numpy as np
 
 from functrans import numpy as jnp
 from functrans.core import dtypes
-from functrans.core.errors import ArgumentError, ConcretizationError, ShapeError
+from functrans.core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    ImmutableArrayError,
+    ShapeError,
+)
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
 from functrans.scipy.sparse import elementwise, indexing, reductions
@@ -240,7 +245,7 @@ class ScipyFormat(SparseArithmetic):
         return self._like(elementwise.with_diagonal(self.to_bcoo(), values, k), self.format)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise ArgumentError("a sparse array does not change.", where=user_source(),
+        raise ImmutableArrayError("a sparse array does not change.", where=user_source(),
                             fix="m = x.tolil(); m[i, j] = value; x = m.tocsr()")
 
     def nonzero(self) -> tuple[Array, ...]:

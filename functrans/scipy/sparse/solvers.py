@@ -15,6 +15,7 @@ from functrans.scipy.arguments import inexact
 from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.sparse.krylov import cg, spsolve
 from functrans.scipy.sparse.maps import LinearOperator, Matrix, aslinearoperator, square_map
+from functrans.scipy.sparse.places import summed
 from functrans.sparse.base import JAXSparse
 from functrans.sparse.operators import as_bcoo
 from functrans.typing import Array, ArrayLike
@@ -325,8 +326,7 @@ def norm(x: JAXSparse, ord: float | str | None = None, axis: int | None = None) 
         squares: Array = _dense((size * size).sum(axis))
         return jnp.sqrt(squares)
     if ord in (None, "fro", "f"):
-        stored: Any = x
-        return _size(stored.data)
+        return _size(summed(as_bcoo(x)).data)
     if isinstance(ord, str) or ord not in (1, -1, jnp.inf, -jnp.inf):
         raise ArgumentError(f"functrans.scipy.sparse.linalg.norm: ord={ord!r}.",
                             where=user_source(), fix="'fro', 1, -1, inf or -inf")
