@@ -1,7 +1,7 @@
 """Sparse arrays, linear systems and graphs, with the names of scipy.sparse."""
 
 from functrans.core.errors import publish
-from functrans.scipy.sparse import linalg
+from functrans.scipy.sparse import csgraph, linalg
 from functrans.scipy.sparse.arithmetic import sparray, spmatrix
 from functrans.scipy.sparse.compressed import (
     bsr_array,
@@ -59,7 +59,7 @@ from functrans.sparse.base import SparseEfficiencyWarning
 
 __all__ = [
     "SparseEfficiencyWarning", "SparseWarning", "block_array", "block_diag", "bmat", "bsr_array",
-    "bsr_matrix", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
+    "bsr_matrix", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csgraph", "csr_array",
     "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array", "dok_array", "dok_matrix",
     "expand_dims", "eye", "eye_array", "find", "get_index_dtype", "hstack", "identity", "issparse",
     "isspmatrix", "isspmatrix_bsr", "isspmatrix_coo", "isspmatrix_csc", "isspmatrix_csr",

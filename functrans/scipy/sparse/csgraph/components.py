@@ -1,0 +1,230 @@
+"""Connected components, and the order in which searches reach nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as jnp
+from functrans.scipy.arguments import one_of
+from functrans.scipy.sparse.compressed import csr_array
+from functrans.scipy.sparse.csgraph.graphs import (
+    NONE,
+    Graph,
+    HostGraph,
+    NDArray,
+    by_host,
+    checked,
+    host_graph,
+    node,
+    sparse_of,
+    struct,
+)
+from functrans.typing import Array
+
+
+def connected_components(csgraph: Graph, directed: bool = True, connection: str = "weak",
+                         return_labels: bool = True) -> Array | tuple[Array, Array]:
+    """The number of components of a graph, and the component (n,) of each node, from 0 on.
+
+    Of a directed graph "weak" ones are connected by edges in any direction, "strong" ones by paths
+    both ways. Weak components are numbered in the order of their first nodes. The graph may be
+    traced: it is computed on the host. Source: Tarjan, SIAM J. Comput. 1 (1972).
+
+    >>> from functrans.scipy.sparse import csgraph
+    >>> count, labels = csgraph.connected_components([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
+    >>> int(count), labels.tolist()
+    (2, [0, 0, 1])
+    """
+    one_of("sparse.csgraph.connected_components", "connection", connection.lower(),
+           ("weak", "strong"))
+    held = checked("connected_components", csgraph)
+    n = int(held.shape[0])
+    strong = directed and connection.lower() == "strong"
+
+    def find(graph: HostGraph) -> tuple[Any, NDArray]:
+        labels = _strong(graph) if strong else weak_labels(graph)
+        return np.int32(labels.max(initial=-1) + 1), labels.astype(np.int32)
+
+    count, labels = by_host("connected_components", held, find,
+                            (struct((), np.int32), struct((n,), np.int32)))
+    return (count, labels) if return_labels else count
+
+
+def weak_labels(graph: HostGraph) -> NDArray:
+    """The component of each node where edges go both ways."""
+    parent = np.arange(graph.size)
+    u, v = graph.sources, graph.targets
+    while u.size:
+        # each root takes the least root beside it, then all follow their roots to the end
+        a, b = parent[u], parent[v]
+        apart = a != b
+        if not apart.any():
+            break
+        u, v, a, b = u[apart], v[apart], a[apart], b[apart]
+        np.minimum.at(parent, np.maximum(a, b), np.minimum(a, b))
+        while True:
+            above = parent[parent]
+            if (above == parent).all():
+                break
+            parent = above
+    _, labels = np.unique(parent, return_inverse=True)
+    return labels.reshape(-1)
+
+
+def _strong(graph: HostGraph) -> NDArray:
+    """Tarjan's algorithm with a stack of its own."""
+    n, after = graph.size, graph.neighbours
+    number, low, label = [-1] * n, [0] * n, [-1] * n
+    stack: list[int] = []
+    count = found = 0
+    for root in range(n):
+        if number[root] >= 0:
+            continue
+        number[root] = low[root] = count
+        count += 1
+        stack.append(root)
+        path = [(root, iter(after[root]))]
+        while path:
+            here, rest = path[-1]
+            for there in rest:
+                if number[there] < 0:
+                    number[there] = low[there] = count
+                    count += 1
+                    stack.append(there)
+                    path.append((there, iter(after[there])))
+                    break
+                if label[there] < 0:
+                    low[here] = min(low[here], number[there])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
+                if low[here] == number[here]:
+                    while label[here] < 0:
+                        label[stack.pop()] = found
+                    found += 1
+    return np.asarray(label, np.int64)
+
+
+def _search(name: str, csgraph: Graph, i_start: int, directed: bool, deep: bool
+            ) -> tuple[list[int], NDArray]:
+    """The nodes that are reached, in order, and the node before each."""
+    graph = host_graph(name, csgraph)
+    start = node(name, "i_start", i_start, graph.size)
+    ways = [graph.neighbours] if directed else [graph.neighbours, graph.turned().neighbours]
+    before = np.full(graph.size, NONE, np.int32)
+    seen = [False] * graph.size
+    seen[start] = True
+    order = [start]
+    if deep:
+        path = [(start, (v for way in ways for v in way[start]))]
+        while path:
+            here, rest = path[-1]
+            for there in rest:
+                if not seen[there]:
+                    seen[there] = True
+                    before[there] = here
+                    order.append(there)
+                    path.append((there, (v for way in ways for v in way[there])))
+                    break
+            else:
+                path.pop()
+    else:
+        for here in order:  # which grows
+            for way in ways:
+                for there in way[here]:
+                    if not seen[there]:
+                        seen[there] = True
+                        before[there] = here
+                        order.append(there)
+    return order, before
+
+
+def breadth_first_order(csgraph: Graph, i_start: int, directed: bool = True,
+                        return_predecessors: bool = True) -> Array | tuple[Array, Array]:
+    """The nodes reached from node `i_start`, nearest first, and the node before each (n,).
+
+    The predecessor of the start and of what is not reached is -9999. The graph has to be known.
+    Raises ArgumentError for a start that is no node.
+
+    >>> from functrans.scipy.sparse import csgraph
+    >>> order, before = csgraph.breadth_first_order([[0, 1, 1], [0, 0, 0], [0, 1, 0]], 0)
+    >>> order.tolist(), before.tolist()
+    ([0, 1, 2], [-9999, 0, 0])
+    """
+    order, before = _search("breadth_first_order", csgraph, i_start, directed, False)
+    found = jnp.asarray(np.asarray(order, np.int32))
+    return (found, jnp.asarray(before)) if return_predecessors else found
+
+
+def depth_first_order(csgraph: Graph, i_start: int, directed: bool = True,
+                      return_predecessors: bool = True) -> Array | tuple[Array, Array]:
+    """The nodes reached from node `i_start`, going on from the newest; see `breadth_first_order`.
+
+    >>> from functrans.scipy.sparse import csgraph
+    >>> csgraph.depth_first_order([[0, 1, 1], [0, 0, 0], [0, 1, 0]], 0)[0].tolist()
+    [0, 1, 2]
+    """
+    order, before = _search("depth_first_order", csgraph, i_start, directed, True)
+    found = jnp.asarray(np.asarray(order, np.int32))
+    return (found, jnp.asarray(before)) if return_predecessors else found
+
+
+def tree_of(name: str, csgraph: Graph, before: NDArray, directed: bool) -> csr_array:
+    """The edges from predecessors, with their weights in a graph."""
+    graph = host_graph(name, csgraph)
+    n = graph.size
+    v = np.flatnonzero(before >= 0)
+    u = before[v].astype(np.int64)
+    weights = _weights(graph, u, v)
+    if not directed:
+        weights = np.fmin(weights, _weights(graph, v, u))
+    weights = np.where(np.isnan(weights), 0.0, weights)
+    dtype = checked(name, csgraph).dtype
+    kept = dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
+    return sparse_of(u, v, weights.astype(kept), n)
+
+
+def _weights(graph: HostGraph, u: NDArray, v: NDArray) -> NDArray:
+    """The weights of edges from u to v, NaN where there is none."""
+    keys = graph.sources * graph.columns + graph.targets
+    if not keys.size:
+        return np.full(u.shape, np.nan)
+    at = np.minimum(np.searchsorted(keys, u * graph.columns + v), keys.size - 1)
+    return np.where(keys[at] == u * graph.columns + v, graph.weights[at], np.nan)
+
+
+def breadth_first_tree(csgraph: Graph, i_start: int, directed: bool = True) -> csr_array:
+    """The edges by which `breadth_first_order` first reaches nodes, with their weights.
+
+    >>> from functrans.scipy.sparse import csgraph
+    >>> csgraph.breadth_first_tree([[0.0, 2.0, 1.0], [0, 0, 3], [0, 0, 0]], 0).toarray().tolist()
+    [[0.0, 2.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    _, before = _search("breadth_first_tree", csgraph, i_start, directed, False)
+    return tree_of("breadth_first_tree", csgraph, before, directed)
+
+
+def depth_first_tree(csgraph: Graph, i_start: int, directed: bool = True) -> csr_array:
+    """The edges by which `depth_first_order` first reaches nodes, with their weights.
+
+    >>> from functrans.scipy.sparse import csgraph
+    >>> csgraph.depth_first_tree([[0.0, 2.0, 1.0], [0, 0, 3], [0, 0, 0]], 0).toarray().tolist()
+    [[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]]
+    """
+    _, before = _search("depth_first_tree", csgraph, i_start, directed, True)
+    return tree_of("depth_first_tree", csgraph, before, directed)
+
+
+def reconstruct_path(csgraph: Graph, predecessors: Array | NDArray, directed: bool = True
+                     ) -> csr_array:
+    """The tree of the edges from predecessors (n,) to nodes, with their weights in a graph.
+
+    >>> from functrans.scipy.sparse import csgraph
+    >>> before = jnp.array([-9999, 0, 1])
+    >>> csgraph.reconstruct_path([[0.0, 2.0, 1.0], [0, 0, 3], [0, 0, 0]], before).toarray().tolist()
+    [[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]]
+    """
+    return tree_of("reconstruct_path", csgraph, np.asarray(predecessors), directed)
