@@ -30,7 +30,8 @@ A.multiply(A) | A * 2 | A / 2 | -A | abs(A) | A @ A.T | A @ np.ones(6) | A @ np.
 np.ones(4) @ A | np.ones((2, 4)) @ A | A * np.arange(6.0) | A / np.arange(1.0, 7.0) | A.sum()
 A.sum(axis=0) | A.sum(axis=1) | A.mean(axis=1) | A.mean() | A.diagonal() | A.diagonal(-1)
 A.diagonal(2) | A.trace(1) | A.maximum(A.T.T * 0.5) | A.minimum(A * 2) | A.sqrt()
-A.sin() | A.rint() | A.power(2) | A > 0.5 | A != A * 2 | A.reshape(6, 4) | A.reshape((2, 12), order="F") | A.conj()
+A.sin() | A.rint() | A.power(2) | A > 0.5 | A != A * 2
+A.reshape(6, 4) | A.reshape((2, 12), order="F") | A.conj()
 A + np.ones((4, 6)) | A.maximum(0.5) | A.count_nonzero() | A.tolil() | A.todok() | A.astype("f4")
 A.nnz | A < 0.5 | A == A | A.multiply(A.tocsr()[0:1]) | A.T @ np.ones(4)
 S.kron(B, A) | S.hstack([A, A]) | S.vstack([A, A]) | S.tril(A, 1) | S.triu(A, -1) | S.find(A)[2]
@@ -40,7 +41,8 @@ INDEXED = """
 A[0] | A[:, 0] | A[0, 1] | A[1:3] | A[[0, 1], [1, 0]] | A[:, [0, 2, 2]] | A[[2, 0]] | A[::-2, 1:]
 A[[[0], [2]], [1, 3, 1]] | A[A > 0.5] | A[..., 0] | A[None, 0] | A[np.array([1, 0, 0, 1], bool)]
 A[1:0] | A[-1, -1] | A.max() | A.min() | A.max(axis=0) | A.min(axis=1) | A.argmax(axis=0)
-A.argmin() | A.argmax() | A.argmin(axis=1) | A.max(axis=0, explicit=True) | A.nanmax(axis=1) | A.nonzero()[1]
+A.argmin() | A.argmax()
+A.argmin(axis=1) | A.max(axis=0, explicit=True) | A.nanmax(axis=1) | A.nonzero()[1]
 A.count_nonzero(axis=0) | A.multiply(B[[0]].T.sum() * np.ones((4, 1)))
 """
 OTHERS = """

@@ -85,6 +85,10 @@ class SparseArithmetic(OtherFormat):
     def _like(self, mat: BCOO, format: str) -> Any:
         """Coordinates in a format, as an array or a matrix as this is one."""
 
+    @abstractmethod
+    def asformat(self, format: str | None, copy: bool = False) -> Any:
+        """The array in a format: "coo", "csr", "csc", "dia", "bsr", "lil" or "dok"."""
+
     def _plain(self) -> Any:
         """What products are computed with."""
         return self.to_bcoo()

@@ -63,9 +63,11 @@ def solved(name: str, A: Matrix, b: ArrayLike, x0: ArrayLike | None, rtol: Array
     pre = [None if m is None else square_map(name, m) for m in (M1, M2)]
     dtype = jnp.result_type(right.dtype, op.dtype, *[m.dtype for m in pre if m is not None])
     flat = right.reshape(-1).astype(dtype)
-    start = jnp.zeros_like(flat) if x0 is None else jnp.asarray(x0).reshape(-1).astype(dtype)
+    first_guess = jnp.zeros_like(flat) if x0 is None else jnp.asarray(x0)
+    start = first_guess.reshape(-1).astype(dtype)
     if start.shape != flat.shape:
-        raise ShapeError(f"functrans.scipy.sparse.linalg.{name}: x0 has shape {jnp.shape(x0)}.",
+        raise ShapeError(f"functrans.scipy.sparse.linalg.{name}: x0 has shape "
+                         f"{first_guess.shape}.",
                          where=user_source(), why=f"b has shape {right.shape}.")
     most = 10 * n if maxiter is None else maxiter
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as jnp
-from functrans.numpy.common import is_traced
+from functrans.numpy.common import is_traced, staged
 from functrans.scipy.sparse.arithmetic import CLASSES, is_sparse, sparray, spmatrix
 from functrans.scipy.sparse.base import ScipyFormat
 from functrans.scipy.sparse.places import (
@@ -144,9 +144,24 @@ class _Csr(_Pointers):
             (c,) = columns_of(mat)
             mat = of_columns([index_math(lambda xp, c: xp.zeros_like(c), c), c], mat.data,
                              (1, *shape), mat.indices_sorted, mat.unique_indices)
-        mat = summed(mat)
+        mat = mat if mat.unique_indices and not is_traced(mat.indices) else summed(mat)
         data, indices, indptr = compressed(mat)
         return cls.tree_unflatten((shape, (True, mat.unique_indices)), (data, indices, indptr))
+
+    def __getitem__(self, index: Any) -> Any:
+        window = _row_window(self, index)
+        return super().__getitem__(index) if window is None else \
+            super(_Csr, window[0]).__getitem__(window[1])
+
+    def _sum(self, other: Any, sign: int) -> Any:
+        if isinstance(other, _Csr) and self.shape == other.shape and len(self.shape) == 2 and \
+                not staged(self.data, self.indptr, other.data, other.indptr) and \
+                np.dtype(bool) not in (self.dtype, other.dtype):
+            rows = self._batched() + (other if sign > 0 else -other)._batched()
+            found = type(self).tree_unflatten((self.shape, (True, True)),
+                                              rows.tree_flatten()[0])
+            return found if np.asarray(found.data).all() else found.eliminate_zeros()
+        return super()._sum(other, sign)
 
     def _batched(self) -> BCSR:
         found: BCSR = BCSR.tree_unflatten((self._shape[-1], *self._flags),
@@ -173,6 +188,29 @@ class _Csr(_Pointers):
             return super().transpose(axes)
         cls = CLASSES["csc", isinstance(self, spmatrix)]
         return cls.tree_unflatten((self._shape[::-1], self._flags), self.tree_flatten()[0])
+
+
+def _row_window(x: Any, index: Any) -> tuple[Any, Any] | None:
+    """The rows that an index speaks of, where they stand side by side, and the index in these."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if len(x.shape) != 2 or not parts or len(parts) > 2 or is_traced(x.indptr) or \
+            is_traced(x.indices) or any(p is None or p is Ellipsis for p in parts):
+        return None
+    first, n = parts[0], x.shape[0]
+    if isinstance(first, (int, np.integer)) and not isinstance(first, bool) and -n <= first < n:
+        start, stop, left = int(first) % n, int(first) % n + 1, 0
+    elif isinstance(first, slice) and first.step in (None, 1) and not any(
+            is_traced(b) for b in (first.start, first.stop)):
+        start, stop, _ = first.indices(n)
+        stop, left = max(start, stop), slice(None)
+    else:
+        return None
+    starts = np.asarray(x.indptr)
+    a, b = int(starts[start]), int(starts[stop])
+    made = type(x).tree_unflatten(((stop - start, x.shape[1]), x._flags), (
+        x.data[a:b], jnp.asarray(np.asarray(x.indices)[a:b]),
+        jnp.asarray(starts[start:stop + 1] - starts[start])))
+    return made, (left, *parts[1:])
 
 
 def _turns(axes: Any) -> bool:
@@ -237,7 +275,8 @@ class _Csc(_Pointers):
     def _of(cls, mat: BCOO) -> Any:
         r, c = columns_of(mat)
         turned = of_columns([c, r], mat.data, mat.shape[::-1], False, mat.unique_indices)
-        turned = summed(turned)
+        if is_traced(mat.indices) or not mat.unique_indices:
+            turned = summed(turned)
         return cls.tree_unflatten((mat.shape, (True, turned.unique_indices)), compressed(turned))
 
     def _turned(self) -> Any:
@@ -337,7 +376,8 @@ class _Bsr(_Pointers):
     @property
     def blocksize(self) -> tuple[int, int]:
         """The rows and columns of a block."""
-        return self.data.shape[1:]
+        _, rows, columns = self.data.shape
+        return rows, columns
 
     def _detail(self) -> str:
         return f" (blocksize={self.blocksize[0]}x{self.blocksize[1]})"

@@ -16,7 +16,7 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
 from functrans.scipy.arguments import random_key
-from functrans.scipy.sparse.arithmetic import CLASSES, is_sparse, spmatrix
+from functrans.scipy.sparse.arithmetic import CLASSES, SparseArithmetic, is_sparse, spmatrix
 from functrans.scipy.sparse.places import of_columns
 from functrans.scipy.sparse.reading import sizes_of, wrong
 from functrans.sparse.bcoo import BCOO
@@ -25,20 +25,22 @@ from functrans.typing import Array, ArrayLike
 _DEFAULT = object()
 
 
-def _in_format(made: Any, format: str | None) -> Any:
-    return made if format is None else made.asformat(format)
+def _in_format(made: Any, format: str | None) -> SparseArithmetic:
+    found: SparseArithmetic = made if format is None else made.asformat(format)
+    return found
 
 
-def _of(mat: BCOO, format: str, matrix: bool = False) -> Any:
+def _of(mat: BCOO, format: str, matrix: bool = False) -> SparseArithmetic:
     if (format, matrix) not in CLASSES:
         raise ArgumentError(f"functrans.scipy.sparse: the format {format!r}.", where=user_source(),
                             fix="'coo', 'csr', 'csc', 'dia', 'bsr', 'lil' or 'dok'")
-    return CLASSES[format, matrix]._of(mat)
+    made: SparseArithmetic = CLASSES[format, matrix]._of(mat)
+    return made
 
 
 def diags_array(diagonals: Sequence[ArrayLike] | ArrayLike, /, *, offsets: Any = 0,
                 shape: tuple[int, int] | None = None, format: str | None = None,
-                dtype: Any = _DEFAULT) -> Any:
+                dtype: Any = _DEFAULT) -> SparseArithmetic:
     """The array with given diagonals, each a vector or one number, at `offsets` from the main one.
 
     The shape is the least square that has them unless given. Values may be traced. Raises
@@ -53,7 +55,7 @@ def diags_array(diagonals: Sequence[ArrayLike] | ArrayLike, /, *, offsets: Any =
 
 def diags(diagonals: Sequence[ArrayLike] | ArrayLike, offsets: Any = 0,
           shape: tuple[int, int] | None = None, format: str | None = None,
-          dtype: Any = _DEFAULT) -> Any:
+          dtype: Any = _DEFAULT) -> SparseArithmetic:
     """The matrix with given diagonals; see `diags_array`.
 
     >>> from functrans.scipy import sparse
@@ -64,7 +66,7 @@ def diags(diagonals: Sequence[ArrayLike] | ArrayLike, offsets: Any = 0,
 
 
 def _diagonals(name: str, diagonals: Any, offsets: Any, shape: Any, format: str | None, dtype: Any,
-               matrix: bool) -> Any:
+               matrix: bool) -> SparseArithmetic:
     if np.ndim(offsets) == 0:
         is_one = not isinstance(diagonals, (list, tuple)) or not diagonals or \
             jnp.ndim(diagonals[0]) == 0
@@ -87,7 +89,7 @@ def _diagonals(name: str, diagonals: Any, offsets: Any, shape: Any, format: str 
     width = max([0, *[min(m + k, n - k) + max(0, k) for k in numbers]])
     table = jnp.zeros((len(rows), width), found)
     for k, (row, offset) in enumerate(zip(rows, numbers)):
-        start, length = max(0, offset), min(m + offset, n - offset, m if offset <= 0 else n, n)
+        start = max(0, offset)
         length = min(m + min(offset, 0), n - max(offset, 0))
         if length < 0:
             raise wrong(name, f"the offset {offset} is out of bounds of {m} by {n}.")
@@ -100,7 +102,7 @@ def _diagonals(name: str, diagonals: Any, offsets: Any, shape: Any, format: str 
 
 
 def spdiags(data: ArrayLike, diags: ArrayLike, m: int | tuple[int, int] | None = None,
-            n: int | None = None, format: str | None = None) -> Any:
+            n: int | None = None, format: str | None = None) -> SparseArithmetic:
     """The m x n matrix whose diagonals are rows of `data`, from column 0 on; see `dia_array`.
 
     >>> from functrans.scipy import sparse
@@ -116,7 +118,7 @@ def spdiags(data: ArrayLike, diags: ArrayLike, m: int | tuple[int, int] | None =
 
 
 def eye_array(m: int, n: int | None = None, *, k: int = 0, dtype: Any = float,
-              format: str | None = None) -> Any:
+              format: str | None = None) -> SparseArithmetic:
     """The m x n array with ones on diagonal `k`.
 
     >>> from functrans.scipy import sparse
@@ -127,7 +129,7 @@ def eye_array(m: int, n: int | None = None, *, k: int = 0, dtype: Any = float,
 
 
 def eye(m: int, n: int | None = None, k: int = 0, dtype: Any = float,
-        format: str | None = None) -> Any:
+        format: str | None = None) -> SparseArithmetic:
     """The m x n matrix with ones on diagonal `k`.
 
     >>> from functrans.scipy import sparse
@@ -137,7 +139,7 @@ def eye(m: int, n: int | None = None, k: int = 0, dtype: Any = float,
     return _ones(m, n, k, dtype, format, True)
 
 
-def identity(n: int, dtype: Any = "d", format: str | None = None) -> Any:
+def identity(n: int, dtype: Any = "d", format: str | None = None) -> SparseArithmetic:
     """The matrix with ones on the diagonal.
 
     >>> from functrans.scipy import sparse
@@ -147,7 +149,8 @@ def identity(n: int, dtype: Any = "d", format: str | None = None) -> Any:
     return _ones(n, n, 0, dtype, format, True)
 
 
-def _ones(m: Any, n: Any, k: Any, dtype: Any, format: str | None, matrix: bool) -> Any:
+def _ones(m: Any, n: Any, k: Any, dtype: Any, format: str | None, matrix: bool
+          ) -> SparseArithmetic:
     rows, columns = sizes_of("eye", (m, m if n is None else n))
     k = operator.index(k)
     width = max(0, min(rows + k, columns))
@@ -158,7 +161,7 @@ def _ones(m: Any, n: Any, k: Any, dtype: Any, format: str | None, matrix: bool) 
 def random_array(shape: tuple[int, ...], *, density: float = 0.01, format: str = "coo",
                  dtype: Any = None, rng: Array | int | None = None,
                  data_sampler: Callable[..., ArrayLike] | None = None,
-                 random_state: Array | int | None = None) -> Any:
+                 random_state: Array | int | None = None) -> SparseArithmetic:
     """An array of random places and values, uniform in [0, 1) unless `data_sampler(size=)` draws.
 
     `rng` is a key of `functrans.random` or an integer seed. `density` is the part of all elements
@@ -176,7 +179,7 @@ def random_array(shape: tuple[int, ...], *, density: float = 0.01, format: str =
 
 def random(m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None,
            rng: Array | int | None = None, data_rvs: Callable[..., ArrayLike] | None = None, *,
-           random_state: Array | int | None = None) -> Any:
+           random_state: Array | int | None = None) -> SparseArithmetic:
     """An m x n matrix of random places and values; see `random_array`.
 
     >>> from functrans.scipy import sparse
@@ -188,7 +191,8 @@ def random(m: int, n: int, density: float = 0.01, format: str = "coo", dtype: An
 
 
 def rand(m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None,
-         rng: Array | int | None = None, *, random_state: Array | int | None = None) -> Any:
+         rng: Array | int | None = None, *, random_state: Array | int | None = None
+         ) -> SparseArithmetic:
     """An m x n matrix of random places and uniform values; see `random_array`.
 
     >>> from functrans.scipy import sparse
@@ -199,7 +203,7 @@ def rand(m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any 
 
 
 def _random(name: str, shape: Any, density: float, format: str, dtype: Any, rng: Any,
-            sampler: Any, matrix: bool) -> Any:
+            sampler: Any, matrix: bool) -> SparseArithmetic:
     sizes = sizes_of(name, shape)
     if not 0 <= density <= 1:
         raise ArgumentError(f"functrans.scipy.sparse.{name}: density={density}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from functrans.numpy.common import is_traced
 from functrans.scipy.sparse.places import (
     beside,
     columns_of,
+    flat_keys,
     index_math,
     of_columns,
     summed,
@@ -101,19 +103,15 @@ def multiplied(x: BCOO, y: BCOO) -> BCOO:
     """The elementwise product of two arrays, at the places that both store."""
     x, y = common(x, y)
     x, y = summed(x), summed(y)
-    if not any(map(is_traced, (x.indices, y.indices))):
-        keys = [np.asarray(m.indices) @ _strides(m.shape) for m in (x, y)]
-        _, left, right = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+    countable = math.prod(x.shape) < 2**63
+    if countable and not any(map(is_traced, (x.indices, y.indices))):
+        mine, other = (flat_keys(np.asarray(m.indices), m.shape) for m in (x, y))
+        _, left, right = np.intersect1d(mine, other, assume_unique=True, return_indices=True)
         indices = jnp.asarray(np.asarray(x.indices)[left])
         out = BCOO.tree_unflatten((x.sparse_shape, True, True),
                                   (x.data[left] * y.data[right], indices))
         return without_zeros(out)
     return bcoo_multiply_sparse(x, y)
-
-
-def _strides(shape: tuple[Any, ...]) -> Any:
-    return np.asarray([np.prod(shape[k + 1:], dtype=object) for k in range(len(shape))],
-                      np.int64 if float(np.prod(np.asarray(shape, float))) < 2.0**62 else object)
 
 
 def with_dense(x: BCOO, y: Array, combine: Callable[[Any, Any], Any]) -> BCOO:

@@ -132,7 +132,7 @@ def _read(name: str, A: Any) -> Any:
     if len(found.shape) != 2 or found.shape[0] != found.shape[1]:
         raise ShapeError(f"functrans.scipy.sparse.linalg.{name}: A has shape {found.shape}.",
                          where=user_source(), why="it is square.")
-    found = found.tocsc().sum_duplicates()
+    found = found.asformat("csc").sum_duplicates()
     if found.dtype.name not in SOLVED:
         found = found.astype(default_float() if kind(found.dtype) != "c" else "complex64")
     return found

@@ -13,7 +13,14 @@ from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
-from functrans.scipy.sparse.arithmetic import CLASSES, bcoo_of, from_scipy, is_sparse, sparray
+from functrans.scipy.sparse.arithmetic import (
+    CLASSES,
+    SparseArithmetic,
+    bcoo_of,
+    from_scipy,
+    is_sparse,
+    sparray,
+)
 from functrans.scipy.sparse.construction import eye_array, is_matrix, square
 from functrans.scipy.sparse.places import (
     chosen,
@@ -35,8 +42,9 @@ def _read(x: Any) -> BCOO:
     return bcoo_fromdense(dense, nse=dense.size if is_traced(dense) else None)
 
 
-def _made(mat: BCOO, format: str | None, *xs: Any, default: str = "coo") -> Any:
-    return CLASSES["coo", is_matrix(*xs)]._of(mat).asformat(format or default)
+def _made(mat: BCOO, format: str | None, *xs: Any, default: str = "coo") -> SparseArithmetic:
+    made: SparseArithmetic = CLASSES["coo", is_matrix(*xs)]._of(mat).asformat(format or default)
+    return made
 
 
 def _joined(name: str, blocks: Any, dtype: Any) -> tuple[BCOO, list[Any]]:
@@ -81,7 +89,7 @@ def _joined(name: str, blocks: Any, dtype: Any) -> tuple[BCOO, list[Any]]:
 
 
 def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None,
-                dtype: Any = None) -> Any:
+                dtype: Any = None) -> SparseArithmetic:
     """The array of a table of blocks, sparse or dense ones, None for zeros.
 
     Raises ShapeError where blocks do not fit.
@@ -92,10 +100,12 @@ def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None,
     [1.0, 1.0, 2.0, 2.0]
     """
     mat, _ = _joined("block_array", blocks, dtype)
-    return CLASSES["coo", False]._of(mat).asformat(format)
+    made: SparseArithmetic = CLASSES["coo", False]._of(mat).asformat(format)
+    return made
 
 
-def bmat(blocks: Sequence[Sequence[Any]], format: str | None = None, dtype: Any = None) -> Any:
+def bmat(blocks: Sequence[Sequence[Any]], format: str | None = None, dtype: Any = None
+         ) -> SparseArithmetic:
     """The matrix of a table of blocks; an array where one of them is. See `block_array`.
 
     >>> from functrans.scipy import sparse
@@ -106,13 +116,14 @@ def bmat(blocks: Sequence[Sequence[Any]], format: str | None = None, dtype: Any 
     return _made(mat, format, *given)
 
 
-def _stack(name: str, table: Any, fast: str, format: str | None, dtype: Any) -> Any:
+def _stack(name: str, table: Any, fast: str, format: str | None, dtype: Any
+           ) -> SparseArithmetic:
     mat, given = _joined(name, table, dtype)
     alike = all(getattr(x, "format", "") == fast for x in given)
     return _made(mat, format, *given, default=fast if alike else "coo")
 
 
-def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> SparseArithmetic:
     """Arrays side by side.
 
     >>> from functrans.scipy import sparse
@@ -124,7 +135,7 @@ def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     return _stack("hstack", [blocks], fast, format, dtype)
 
 
-def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> SparseArithmetic:
     """Arrays one below the other.
 
     >>> from functrans.scipy import sparse
@@ -136,7 +147,8 @@ def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     return _stack("vstack", [[b] for b in blocks], fast, format, dtype)
 
 
-def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None
+               ) -> SparseArithmetic:
     """The array with arrays along its diagonal.
 
     >>> from functrans.scipy import sparse
@@ -149,7 +161,7 @@ def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None
     return _made(mat, format, *given)
 
 
-def kron(A: Any, B: Any, format: str | None = None) -> Any:
+def kron(A: Any, B: Any, format: str | None = None) -> SparseArithmetic:
     """The Kronecker product of two matrices: blocks `A[i, j] * B`.
 
     Where half of B or more is stored the result is in blocks, unless `format` says another.
@@ -174,12 +186,12 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
                      is_unique=x.unique_indices and y.unique_indices)
     blocks = 2 * y.nse >= p * q > 0 and not is_traced(out.indices)
     if format in (None, "bsr") and blocks:
-        made = CLASSES["coo", is_matrix(A, B)]._of(out)
-        return made.tobsr(blocksize=(p, q))
+        made: SparseArithmetic = CLASSES["bsr", is_matrix(A, B)]._of(out, (p, q))
+        return made
     return _made(out, format, A, B)
 
 
-def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
+def kronsum(A: Any, B: Any, format: str | None = None) -> SparseArithmetic:
     """The Kronecker sum of square matrices, `kron(I, A) + kron(B, I)`.
 
     >>> from functrans.scipy import sparse
@@ -195,7 +207,8 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
     return _made(total, format, A, B, default="csr")
 
 
-def _triangle(name: str, A: Any, k: int, format: str | None, lower: bool) -> Any:
+def _triangle(name: str, A: Any, k: int, format: str | None, lower: bool
+              ) -> SparseArithmetic:
     mat = _read(A)
     if len(mat.shape) != 2:
         raise wrong(name, f"shape {mat.shape}.", "a matrix")
@@ -209,7 +222,7 @@ def _triangle(name: str, A: Any, k: int, format: str | None, lower: bool) -> Any
     return _made(mat, format, A)
 
 
-def tril(A: Any, k: int = 0, format: str | None = None) -> Any:
+def tril(A: Any, k: int = 0, format: str | None = None) -> SparseArithmetic:
     """The elements on diagonal `k` and below.
 
     >>> from functrans.scipy import sparse
@@ -219,7 +232,7 @@ def tril(A: Any, k: int = 0, format: str | None = None) -> Any:
     return _triangle("tril", A, k, format, True)
 
 
-def triu(A: Any, k: int = 0, format: str | None = None) -> Any:
+def triu(A: Any, k: int = 0, format: str | None = None) -> SparseArithmetic:
     """The elements on diagonal `k` and above.
 
     >>> from functrans.scipy import sparse
@@ -250,17 +263,18 @@ def _coo_of(A: Any) -> Any:
     return A if hasattr(A, "tocoo") and not from_scipy(A) else CLASSES["coo", False]._of(_read(A))
 
 
-def permute_dims(A: Any, axes: Sequence[int] | None = None, copy: bool = False) -> Any:
+def permute_dims(A: Any, axes: Sequence[int] | None = None, copy: bool = False) -> SparseArithmetic:
     """The array with its axes in another order, reversed by default, as coordinates.
 
     >>> from functrans.scipy import sparse
     >>> sparse.permute_dims(sparse.coo_array((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    return _coo_of(A).tocoo().transpose(axes)
+    made: SparseArithmetic = _coo_of(A).tocoo().transpose(axes)
+    return made
 
 
-def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(A: Any, axis1: int, axis2: int) -> SparseArithmetic:
     """The array with two axes exchanged, as coordinates.
 
     >>> from functrans.scipy import sparse
@@ -272,10 +286,11 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
     if not all(-coo.ndim <= a < coo.ndim for a in (axis1, axis2)):
         raise wrong("swapaxes", f"axes {axis1} and {axis2} of {coo.ndim}.")
     order[axis1], order[axis2] = order[axis2], order[axis1]
-    return coo.transpose(order)
+    made: SparseArithmetic = coo.transpose(order)
+    return made
 
 
-def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
+def expand_dims(A: Any, /, *, axis: int = 0) -> SparseArithmetic:
     """The array with a new axis of size 1, as coordinates.
 
     >>> from functrans.scipy import sparse
@@ -286,7 +301,8 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
     if not -coo.ndim - 1 <= axis <= coo.ndim:
         raise wrong("expand_dims", f"axis={axis} of an array of {coo.ndim} axes.")
     at = axis % (coo.ndim + 1)
-    return coo.reshape(*coo.shape[:at], 1, *coo.shape[at:])
+    made: SparseArithmetic = coo.reshape(*coo.shape[:at], 1, *coo.shape[at:])
+    return made
 
 
 _PARTS = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "bsr": ("indices", "indptr"),
@@ -323,7 +339,7 @@ def save_npz(file: str | os.PathLike[str] | io.BufferedIOBase, matrix: Any,
     write(file, **parts)
 
 
-def load_npz(file: str | os.PathLike[str] | io.BufferedIOBase) -> Any:
+def load_npz(file: str | os.PathLike[str] | io.BufferedIOBase) -> SparseArithmetic:
     """The sparse array of a file that `save_npz` wrote, here or in SciPy.
 
     Raises ArgumentError for a file without one.
@@ -335,8 +351,8 @@ def load_npz(file: str | os.PathLike[str] | io.BufferedIOBase) -> Any:
     >>> sparse.load_npz(io.BytesIO(file.getvalue())).toarray().tolist()
     [[0.0, 2.0]]
     """
-    with np.load(file, allow_pickle=False) as parts:
-        found = dict(parts)
+    with np.load(file, allow_pickle=False) as stored:
+        found = dict(stored)
     format = found["format"].item().decode() if "format" in found and \
         found["format"].dtype.kind == "S" else str(found.get("format", ""))
     if format not in _PARTS or "data" not in found or "shape" not in found:
@@ -345,8 +361,11 @@ def load_npz(file: str | os.PathLike[str] | io.BufferedIOBase) -> Any:
     cls = CLASSES[format, "_is_array" not in found]
     shape = tuple(found["shape"].tolist())
     if format == "dia":
-        return cls((found["data"], found["offsets"]), shape=shape)
-    if format == "coo":
+        parts: tuple[Any, ...] = (found["data"], found["offsets"])
+    elif format == "coo":
         at = tuple(found["coords"]) if "coords" in found else (found["row"], found["col"])
-        return cls((found["data"], at), shape=shape)
-    return cls((found["data"], found["indices"], found["indptr"]), shape=shape)
+        parts = (found["data"], at)
+    else:
+        parts = (found["data"], found["indices"], found["indptr"])
+    made: SparseArithmetic = cls(parts, shape=shape)
+    return made

@@ -109,7 +109,7 @@ def expm(A: JAXSparse) -> SparseArithmetic:
     if not np.isfinite(size):
         return _sparse(dense_expm(x.todense()), x)
     halves = max(0, int(np.ceil(np.log2(size))) + 1) if size > 0 else 0
-    scaled = x.tocsr() * 2.0**-halves
+    scaled = x.asformat("csr") * 2.0**-halves
     one = eye_array(n, dtype=x.dtype, format="csr")
     found, eps = one, float(finfo(x.dtype).eps)
     # terms of |A| <= 1/2 until they are roundoff, the last ones first

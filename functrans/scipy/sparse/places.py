@@ -20,6 +20,7 @@ from functrans.core.trace import Tracer
 from functrans.numpy.common import concrete_value, is_traced, staged
 from functrans.sparse.base import index_dtype_for, keys, outside
 from functrans.sparse.bcoo import BCOO
+from functrans.sparse.bcsr import BCSR
 from functrans.sparse.layout import bcoo_sum_duplicates
 from functrans.typing import Array
 
@@ -79,9 +80,10 @@ def compact(mat: BCOO) -> BCOO:
     if is_traced(mat.indices):
         return mat
     at = np.asarray(mat.indices)
-    inside = ((at >= 0) & (at < np.asarray(mat.sparse_shape, at.dtype))).all(axis=-1)
-    if inside.all():
+    if not at.size or all(column.min() >= 0 and column.max() < n
+                          for column, n in zip(at.T, mat.sparse_shape)):
         return mat
+    inside = ((at >= 0) & (at < np.asarray(mat.sparse_shape, at.dtype))).all(axis=-1)
     return chosen(mat, np.flatnonzero(inside))
 
 
@@ -104,12 +106,15 @@ def summed(mat: BCOO) -> BCOO:
     if not mat.nse or not mat.sparse_shape:
         flags = (mat.sparse_shape, True, mat.nse < 2)
         return BCOO.tree_unflatten(flags, (mat.data, mat.indices))
+    at = np.asarray(mat.indices)
+    key = flat_keys(at, mat.sparse_shape)
+    if (key[1:] > key[:-1]).all():
+        return BCOO.tree_unflatten((mat.sparse_shape, True, True), (mat.data, mat.indices))
     if not staged(mat.data, mat.indices) and mat.data.ndim == 1:
         return bcoo_sum_duplicates(mat)
-    at = np.asarray(mat.indices)
-    order = np.lexsort(at.T[::-1])
-    ordered = at[order]
-    first = np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)]
+    order = np.argsort(key, kind="stable")  # two sorted runs are merged
+    key, ordered = key[order], at[order]
+    first = np.r_[True, key[1:] != key[:-1]]
     number = np.cumsum(first) - 1
     data = mat.data[order]
     if not first.all():
@@ -117,6 +122,18 @@ def summed(mat: BCOO) -> BCOO:
                           np.int32 if kind(data.dtype) == "b" else data.dtype)
         data = zeros.at[number].add(data.astype(zeros.dtype)).astype(data.dtype)
     return BCOO.tree_unflatten((mat.sparse_shape, True, True), (data, jnp.asarray(ordered[first])))
+
+
+def flat_keys(at: NDArray, sizes: tuple[Any, ...]) -> NDArray:
+    """Numbers in the order of index vectors that are in bounds, equal where these are."""
+    if math.prod(sizes) > np.iinfo(np.int64).max:
+        _, number = np.unique(at, axis=0, return_inverse=True)
+        return np.reshape(number, -1)
+    key = np.zeros(at.shape[0], np.int64)
+    for k, n in enumerate(sizes):
+        key *= n
+        key += at[:, k]
+    return key
 
 
 def without_zeros(mat: BCOO) -> BCOO:
@@ -161,9 +178,12 @@ def compressed(mat: BCOO) -> tuple[Any, Any, Any]:
         from_traced = _traced_rows(mat)
         return from_traced
     mat = compact(mat)
+    if not staged(mat.data, mat.indices):
+        m = BCSR.from_bcoo(mat)
+        return m.data, m.indices, m.indptr
     at, data = np.asarray(mat.indices), mat.data
     if not mat.indices_sorted:
-        order = np.lexsort((at[:, 1], at[:, 0]))
+        order = np.argsort(flat_keys(at, mat.sparse_shape), kind="stable")
         at, data = at[order], data[order]
     index = index_dtype_for(at.dtype, (rows, columns, mat.nse))
     starts = np.zeros(rows + 1, index)
@@ -187,15 +207,3 @@ def is_inside(mat: BCOO) -> Any:
     """Whether each element is in bounds; None where all are known to be."""
     return None if not is_traced(mat.indices) else ~outside(mat.indices, mat.sparse_shape)
 
-
-def flat_places(mat: BCOO) -> Any:
-    """The number of each place in row-major order, in int64 where sizes ask for it."""
-    wide = index_dtype_for(np.int32, (math.prod(mat.sparse_shape),))
-
-    def number(xp: Any, at: Any) -> Any:
-        out = xp.zeros(at.shape[:-1], wide)
-        for k, n in enumerate(mat.sparse_shape):
-            out = out * n + at[..., k].astype(wide)
-        return out
-
-    return index_math(number, mat.indices)

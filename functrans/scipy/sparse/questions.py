@@ -11,6 +11,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
 from functrans.scipy.sparse.arithmetic import is_sparse, spmatrix
+from functrans.typing import Array
 
 
 class SparseWarning(Warning):
@@ -90,7 +91,8 @@ def get_index_dtype(arrays: Any = (), maxval: float | None = None,
     return np.dtype(np.int32)
 
 
-def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -> Any:
+def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = ""
+                             ) -> Array | tuple[Array, ...]:
     """The index arrays of a sparse array in a dtype; ArgumentError where they do not fit it.
 
     Of rows, columns and blocks these are `indices` and `indptr`, of coordinates `coords`, of
@@ -115,5 +117,5 @@ def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -
         raise ArgumentError(f"functrans.scipy.sparse.safely_cast_index_arrays: {dtype} for shape "
                             f"{A.shape} {msg}".rstrip() + ".", where=user_source(),
                             why="it has no number for each index.", fix="int64")
-    cast = tuple([p.astype(dtype) for p in parts])
+    cast: tuple[Array, ...] = tuple([p.astype(dtype) for p in parts])
     return cast[0] if format == "dia" else cast

@@ -88,8 +88,8 @@ def extremes(mat: BCOO, axis: Any, largest: bool, explicit: bool, skip_nan: bool
     is_nan = jnp.isnan(data) if kind(mat.dtype) == "f" else jnp.zeros(data.shape, bool)
     low = jnp.asarray(_lowest(mat.dtype, largest), mat.dtype)
     usable = jnp.where(is_nan, low, data)
-    out = jnp.full(size, low).at[numbers]
-    out = out.max(usable, mode="drop") if largest else out.min(usable, mode="drop")
+    place = jnp.full(size, low).at[numbers]
+    out = place.max(usable, mode="drop") if largest else place.min(usable, mode="drop")
     stored = jnp.zeros(size, np.int64).at[numbers].add(1, mode="drop")
     nans = jnp.zeros(size, np.int64).at[numbers].add(is_nan.astype(np.int64), mode="drop")
     zero = jnp.zeros((), mat.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ def _search(name: str, csgraph: Graph, i_start: int, directed: bool, deep: bool
     seen[start] = True
     order = [start]
     if deep:
-        path = [(start, (v for way in ways for v in way[start]))]
+        path = [(start, chain.from_iterable([way[start] for way in ways]))]
         while path:
             here, rest = path[-1]
             for there in rest:
@@ -127,7 +128,7 @@ def _search(name: str, csgraph: Graph, i_start: int, directed: bool, deep: bool
                     seen[there] = True
                     before[there] = here
                     order.append(there)
-                    path.append((there, (v for way in ways for v in way[there])))
+                    path.append((there, chain.from_iterable([way[there] for way in ways])))
                     break
             else:
                 path.pop()

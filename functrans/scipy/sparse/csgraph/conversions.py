@@ -17,6 +17,8 @@ from functrans.scipy.sparse.places import columns_of, compact
 from functrans.sparse.base import JAXSparse
 from functrans.typing import Array, ArrayLike
 
+Masked = np.ma.MaskedArray[tuple[int, ...], np.dtype[Any]]
+
 
 def csgraph_from_dense(graph: ArrayLike, null_value: float | None = 0, nan_null: bool = True,
                        infinity_null: bool = True) -> csr_array:
@@ -59,7 +61,7 @@ def csgraph_to_dense(csgraph: JAXSparse, null_value: float = 0) -> Array:
     return jnp.where(stored, least, jnp.asarray(null_value, data.dtype))
 
 
-def csgraph_from_masked(graph: np.ma.MaskedArray[Any, Any]) -> csr_array:
+def csgraph_from_masked(graph: Masked) -> csr_array:
     """The sparse graph of a masked array of NumPy, whose masked elements are no edges.
 
     >>> import numpy
@@ -75,7 +77,7 @@ def csgraph_from_masked(graph: np.ma.MaskedArray[Any, Any]) -> csr_array:
 
 def csgraph_masked_from_dense(graph: ArrayLike, null_value: float | None = 0,
                               nan_null: bool = True, infinity_null: bool = True,
-                              copy: bool = True) -> np.ma.MaskedArray[Any, Any]:
+                              copy: bool = True) -> Masked:
     """The masked array of NumPy of a dense matrix, where what is no edge is masked.
 
     >>> from functrans.scipy.sparse import csgraph
@@ -90,7 +92,7 @@ def csgraph_masked_from_dense(graph: ArrayLike, null_value: float | None = 0,
                               copy=copy)
 
 
-def csgraph_to_masked(csgraph: Graph) -> np.ma.MaskedArray[Any, Any]:
+def csgraph_to_masked(csgraph: Graph) -> Masked:
     """The masked array of NumPy of a sparse graph, masked where there is no edge.
 
     >>> from functrans.scipy.sparse import csgraph, csr_array

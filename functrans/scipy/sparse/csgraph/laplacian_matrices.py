@@ -39,8 +39,9 @@ def laplacian(csgraph: Graph, normed: bool = False, return_diag: bool = False,
     """
     one_of("sparse.csgraph.laplacian", "form", form, ("array", "function", "lo"))
     sparse = is_sparse(csgraph)
-    m: Any = csgraph if isinstance(csgraph, SparseArithmetic) else (
-        CLASSES["csr", False]._of(bcoo_of(csgraph)) if sparse else jnp.asarray(csgraph))
+    given: Any = csgraph
+    m: Any = given if isinstance(given, SparseArithmetic) else (
+        CLASSES["csr", False]._of(bcoo_of(given)) if sparse else jnp.asarray(given))
     if len(m.shape) != 2 or m.shape[0] != m.shape[1]:
         raise ShapeError(f"functrans.scipy.sparse.csgraph.laplacian: a graph of shape {m.shape}.",
                          where=user_source(), why="it is a matrix of weights from each node to "
