@@ -121,7 +121,7 @@ class JAXSparse(ABC):
 
     def astype(self, dtype: Any) -> Any:
         """The array with elements of another dtype."""
-        if _keeps_sums(self.dtype, np.dtype(dtypes.as_dtype(dtype))):
+        if keeps_sums(self.dtype, np.dtype(dtypes.as_dtype(dtype))):
             return self.with_data(self.data.astype(dtype))
         return OPERATIONS["unary"](self, lambda data: data.astype(dtype))
 
@@ -228,7 +228,7 @@ def per_lane(fun: Callable[..., Any], count: int, in_axes: Any = 0) -> Callable[
     return fun
 
 
-def _keeps_sums(old: Any, new: Any) -> bool:
+def keeps_sums(old: Any, new: Any) -> bool:
     """Whether a conversion of sums is the sum of conversions, up to rounding."""
     before, after = dtypes.kind(old), dtypes.kind(new)
     if before in "iu":

@@ -276,6 +276,8 @@ WRONG = {
     "length": (lambda: len(ours.csr_array(A)), ArgumentError),
     "truth": (lambda: bool(ours.csr_array(A)), ArgumentError),
     "index": (lambda: ours.csr_array(A)[7], IndexError),
+    "name": (lambda: ours.csr_array(A)["a"], IndexError),
+    "no blocks": (lambda: ours.vstack([]), ShapeError),
     "indices": (lambda: ours.csr_array(A)[[0, 9]], IndexError),
     "floats": (lambda: ours.csr_array(A)[[0.5]], IndexError),
     "format": (lambda: ours.csr_array(A).asformat("xyz"), ArgumentError),
@@ -305,6 +307,13 @@ def test_mistakes(name):
 def test_room_for_dense_values_in_jit():
     dense = A.toarray()
     same(ft.jit(lambda x: (ours.csr_array(x, nse=12) @ np.ones(6)))(dense), dense.sum(1), 1e-12, 0)
+
+
+def test_conversions_that_do_not_keep_sums():
+    m = ours.coo_array((np.array([0.6, 0.7, 1.0, -1.0]), ([0, 0, 1, 1], [0, 0, 1, 1])))
+    assert m.astype(np.int32).toarray().tolist() == [[1, 0], [0, 0]]
+    assert m.astype(bool).toarray().tolist() == [[True, False], [False, False]]
+    same(m.astype(np.float32).toarray(), [[1.3, 0], [0, 0]], 1e-6)
 
 
 def test_comparisons_that_store_most_warn():

@@ -249,10 +249,23 @@ def test_what_jit_takes():
     assert set(g.tolist()) == {0.0, 1.0} and g.sum() == csgraph.minimum_spanning_tree(mine).nnz
 
 
+def test_graphs_without_nodes():
+    none = np.zeros((0, 0))
+    for name in PATHS:
+        assert getattr(csgraph, name)(none).shape == (0, 0)
+    assert csgraph.laplacian(sparse.csr_array((0, 0))).shape == (0, 0)
+    assert int(csgraph.connected_components(none)[0]) == 0
+    assert csgraph.minimum_spanning_tree(none).shape == (0, 0)
+    assert csgraph.reverse_cuthill_mckee(none).shape == (0,)
+    assert csgraph.maximum_bipartite_matching(np.zeros((0, 3))).tolist() == [-1] * 3
+    assert csgraph.min_weight_full_bipartite_matching(np.zeros((0, 3)))[0].shape == (0,)
+
+
 WRONG = {
     "no square": (lambda: csgraph.shortest_path(np.ones((2, 3))), ShapeError),
     "method": (lambda: csgraph.shortest_path(np.ones((2, 2)), "X"), ArgumentError),
     "node": (lambda: csgraph.dijkstra(np.ones((2, 2)), indices=5), ArgumentError),
+    "name": (lambda: csgraph.breadth_first_order(np.ones((2, 2)), "a"), ArgumentError),
     "start": (lambda: csgraph.breadth_first_order(np.ones((2, 2)), 2), ArgumentError),
     "complex": (lambda: csgraph.connected_components(np.ones((2, 2)) * 1j), ArgumentError),
     "capacities": (lambda: csgraph.maximum_flow(sparse.csr_array(np.ones((2, 2))), 0, 1),

@@ -32,6 +32,7 @@ from functrans.scipy.sparse.places import (
     summed,
     values_known,
 )
+from functrans.sparse.base import keeps_sums
 from functrans.sparse.bcoo import BCOO
 from functrans.typing import Array
 
@@ -173,7 +174,9 @@ class ScipyFormat(SparseArithmetic):
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
         """The array with elements of another dtype."""
-        return self.with_data(self.data.astype(dtype))
+        if keeps_sums(self.dtype, np.dtype(dtypes.as_dtype(dtype))):
+            return self.with_data(self.data.astype(dtype))
+        return self._unary(lambda data: data.astype(dtype))
 
     def conj(self, copy: bool = True) -> Any:
         """The complex conjugate."""

@@ -19,6 +19,9 @@ def parsed(index: Any, shape: tuple[Any, ...]) -> list[Any]:
     """An index of each axis, and None for each new one; booleans as the numbers that they say."""
     parts: list[Any] = []
     for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, (str, bytes, float, complex)):
+            raise IndexingError(f"a sparse array is indexed by {part!r}.", where=user_source(),
+                                fix="integers, slices and vectors of integers or booleans")
         if isinstance(part, (list, np.ndarray, range)) and not is_traced(part):
             part = np.asarray(part)
             if part.size == 0:

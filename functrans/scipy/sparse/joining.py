@@ -49,7 +49,9 @@ def _made(mat: BCOO, format: str | None, *xs: Any, default: str = "coo") -> Spar
 
 def _joined(name: str, blocks: Any, dtype: Any) -> tuple[BCOO, list[Any]]:
     rows = [list(row) for row in blocks]
-    if not rows or len({len(r) for r in rows}) != 1:
+    if not any(rows):
+        raise wrong(name, "no blocks.", "a table of blocks, None for zeros")
+    if len({len(r) for r in rows}) != 1:
         raise wrong(name, "rows of blocks of different lengths.", "a table of blocks, None for "
                     "zeros")
     given = [b for row in rows for b in row if b is not None]

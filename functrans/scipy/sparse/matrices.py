@@ -132,6 +132,8 @@ def _factorial(k: int) -> int:
 def inv(A: JAXSparse) -> SparseArithmetic:
     """The inverse of a square sparse matrix, a sparse one, by its factors; see `spsolve`.
 
+    A singular matrix gives NaN.
+
     >>> from functrans.scipy import sparse
     >>> sparse.linalg.inv(sparse.csc_array([[2.0, 0.0], [1.0, 1.0]])).toarray().tolist()
     [[0.5, 0.0], [-0.5, 1.0]]

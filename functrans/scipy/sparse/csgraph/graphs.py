@@ -199,7 +199,7 @@ def node(name: str, argument: str, value: Any, n: int) -> int:
     """The number of a node, which is known; negative ones count from the end."""
     try:
         found = int(value)
-    except TypeError:
+    except (TypeError, ValueError):
         found = n
     if not -n <= found < n:
         raise ArgumentError(f"functrans.scipy.sparse.csgraph.{name}: {argument} is {value}.",

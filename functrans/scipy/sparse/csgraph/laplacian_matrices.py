@@ -70,7 +70,8 @@ def laplacian(csgraph: Graph, normed: bool = False, return_diag: bool = False,
         m = (m / degrees / degrees[:, None])
         diagonal = jnp.where(alone, 0, 1).astype(m.dtype)
     if sparse:
-        found = (-m).tocoo().setdiag(diagonal)
+        found = (-m).tocoo()
+        found = found.setdiag(diagonal) if n else found
         found = found.sum_duplicates()
     else:
         found = jnp.where(jnp.eye(n, dtype=bool), diagonal, -m)
