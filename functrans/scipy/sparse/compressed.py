@@ -99,6 +99,13 @@ class _Pointers(ScipyFormat):
                                      for p in (indices, indptr))
         self._shape, self._flags = sizes, _order(self.indices, self.indptr)
 
+    def check_format(self, full_check: bool = True) -> None:
+        """Raise where parts do not fit; with `full_check` where known indices do not either."""
+        parts = (self.data, self.indices, self.indptr)
+        if full_check:
+            options = {"blocksize": tuple(self.data.shape[1:])} if self.data.ndim == 3 else {}
+            type(self)(parts, shape=self._shape, **options)
+
     def _take(self, made: Any) -> None:
         """The parts of another array."""
         parts, (self._shape, self._flags) = made.tree_flatten()
@@ -197,6 +204,7 @@ def _row_window(x: Any, index: Any) -> tuple[Any, Any] | None:
             is_traced(x.indices) or any(p is None or p is Ellipsis for p in parts):
         return None
     first, n = parts[0], x.shape[0]
+    left: Any
     if isinstance(first, (int, np.integer)) and not isinstance(first, bool) and -n <= first < n:
         start, stop, left = int(first) % n, int(first) % n + 1, 0
     elif isinstance(first, slice) and first.step in (None, 1) and not any(

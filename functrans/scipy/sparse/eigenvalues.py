@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from functrans import numpy as jnp
 from functrans.core.dtypes import complex_dtype, finfo, kind, result_type
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
-from functrans.scipy.arguments import known_size, one_of, refused
+from functrans.scipy.arguments import known_size, one_of, random_key, refused
 from functrans.scipy.linalg import lu_factor, lu_solve
 from functrans.scipy.sparse.maps import (
     LinearOperator,
@@ -116,8 +117,8 @@ def _wanted(apply: Product, start: Array, k: int, m: int, which: str, tol: float
 
 
 def _searched(name: str, A: Any, k: int, sigma: Any, which: str, v0: ArrayLike | None,
-              ncv: int | None, maxiter: int | None, tol: float, OPinv: Any, hermitian: bool
-              ) -> tuple[Array, Array]:
+              ncv: int | None, maxiter: int | None, tol: float, OPinv: Any, hermitian: bool,
+              rng: Array | int | None) -> tuple[Array, Array]:
     op = square_map(name, A)
     n = op.shape[0]
     count = known_size(f"sparse.linalg.{name}", "k", k)
@@ -129,7 +130,7 @@ def _searched(name: str, A: Any, k: int, sigma: Any, which: str, v0: ArrayLike |
     m = min(n, max(2 * count + 1, 20) if ncv is None else max(ncv, count + 2))
     dtype = op.dtype if hermitian else complex_dtype(op.dtype)
     start = jnp.asarray(v0) if v0 is not None else random.normal(
-        random.key(0), (n,), jnp.zeros((), op.dtype).real.dtype)
+        random_key(f"sparse.linalg.{name}", rng), (n,), jnp.zeros((), op.dtype).real.dtype)
     apply: Product = op.matvec
     if sigma is not None:
         apply = _inverse(name, A, op, sigma, OPinv, dtype)
@@ -172,13 +173,14 @@ def _inverse(name: str, A: Any, op: LinearOperator, sigma: Any, OPinv: Any, dtyp
 def eigsh(A: Matrix, k: int = 6, M: None = None, sigma: complex | None = None, which: str = "LM",
           v0: ArrayLike | None = None, ncv: int | None = None, maxiter: int | None = None,
           tol: float = 0, return_eigenvectors: bool = True, Minv: None = None,
-         OPinv: Matrix | None = None,
-          mode: str = "normal") -> Array | tuple[Array, Array]:
+          OPinv: Matrix | None = None, mode: str = "normal",
+          rng: Array | int | None = None) -> Array | tuple[Array, Array]:
     """k eigenvalues, increasing, and vectors of a Hermitian matrix (n, n), dense, sparse or a map.
 
     `which` is "LM" and "SM" (largest and smallest size), "LA" and "SA" (largest and smallest) or
     "BE" (both ends); with `sigma` those nearest to it, by LU factors of the dense matrix, or
-    `OPinv`. `ncv` is the size of the space, `maxiter` the number of restarts. Eigenvalues are
+    `OPinv`. `ncv` is the size of the space, `maxiter` the number of restarts, and `rng` a key or a
+    seed of the start, which `v0` gives as well. Eigenvalues are
     differentiated in A, vectors are not. Raises ArgumentError for `M` and k >= n.
     Source: Krylov spaces with restarts (Stewart, 2001).
 
@@ -190,13 +192,14 @@ def eigsh(A: Matrix, k: int = 6, M: None = None, sigma: complex | None = None, w
     one_of("sparse.linalg.eigsh", "which", which, ("LM", "SM", "LA", "SA", "BE"))
     _standard("eigsh", M, Minv, mode)
     if which == "BE":
-        low = eigsh(A, k // 2, which="SA", v0=v0, ncv=ncv, maxiter=maxiter, tol=tol) if k > 1 \
-            else None
-        high = eigsh(A, k - k // 2, which="LA", v0=v0, ncv=ncv, maxiter=maxiter, tol=tol)
+        one_end = partial(eigsh, A, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol, rng=rng)
+        low = one_end(k // 2, which="SA") if k > 1 else None
+        high = one_end(k - k // 2, which="LA")
         both = [high] if low is None else [low, high]
         w, v = (jnp.concatenate(parts, axis=-1) for parts in zip(*both))
     else:
-        w, v = _searched("eigsh", A, k, sigma, which, v0, ncv, maxiter, tol, OPinv, True)
+        w, v = _searched("eigsh", A, k, sigma, which, v0, ncv, maxiter, tol, OPinv, True,
+                         rng)
     order = jnp.argsort(lax.stop_gradient(w))
     return (w[order], v[:, order]) if return_eigenvectors else w[order]
 
@@ -210,8 +213,8 @@ def _standard(name: str, M: Any, Minv: Any, mode: str) -> None:
 def eigs(A: Matrix, k: int = 6, M: None = None, sigma: complex | None = None, which: str = "LM",
          v0: ArrayLike | None = None, ncv: int | None = None, maxiter: int | None = None,
          tol: float = 0, return_eigenvectors: bool = True, Minv: None = None,
-         OPinv: Matrix | None = None,
-         OPpart: None = None) -> Array | tuple[Array, Array]:
+         OPinv: Matrix | None = None, OPpart: None = None,
+         rng: Array | int | None = None) -> Array | tuple[Array, Array]:
     """k eigenvalues and vectors of a square matrix, dense, sparse or a map, in complex dtypes.
 
     `which` is "LM", "SM", "LR", "SR", "LI" or "SI": largest or smallest size, real or imaginary
@@ -225,21 +228,22 @@ def eigs(A: Matrix, k: int = 6, M: None = None, sigma: complex | None = None, wh
     """
     one_of("sparse.linalg.eigs", "which", which, ("LM", "SM", "LR", "SR", "LI", "SI"))
     _standard("eigs", M, Minv, "normal")
-    w, v = _searched("eigs", A, k, sigma, which, v0, ncv, maxiter, tol, OPinv, False)
+    w, v = _searched("eigs", A, k, sigma, which, v0, ncv, maxiter, tol, OPinv, False, rng)
     return (w, v) if return_eigenvectors else w
 
 
 def svds(A: Matrix, k: int = 6, ncv: int | None = None, tol: float = 0, which: str = "LM",
          v0: ArrayLike | None = None, maxiter: int | None = None,
          return_singular_vectors: bool | str = True, solver: str = "arpack",
-         rng: Array | int | None = None, options: None = None
+         rng: Array | int | None = None, options: None = None, *,
+         random_state: Array | int | None = None
          ) -> Array | tuple[Array | None, Array, Array | None]:
     """k singular values of a matrix (m, n), increasing, between their left and right vectors.
 
     U (m, k), s and V* (k, n), or s alone, or with "u" and "vh" the ones that are named. `which` is
     "LM" or "SM". By `eigsh` of A* A or A A*, the smaller: singular values below the root of the
     dtype's epsilon times the largest are lost. Values are differentiated in A, vectors are not.
-    `solver`, `rng` and `options` are accepted.
+    `rng` is that of `eigsh`; `solver` and `options` are accepted.
 
     >>> import functrans as ft
     >>> A = ft.numpy.diag(ft.numpy.arange(1.0, 41.0))[:, :30]
@@ -250,7 +254,8 @@ def svds(A: Matrix, k: int = 6, ncv: int | None = None, tol: float = 0, which: s
     op = aslinearoperator(A)
     tall = op.shape[0] >= op.shape[1]
     gram = op.H.dot(op) if tall else op.dot(op.H)
-    _, v = eigsh(gram, k, which=which.replace("M", "A"), v0=v0, ncv=ncv, maxiter=maxiter, tol=tol)
+    _, v = eigsh(gram, k, which=which.replace("M", "A"), v0=v0, ncv=ncv, maxiter=maxiter, tol=tol,
+                 rng=rng if random_state is None else random_state)
     v = lax.stop_gradient(v)
     image = op.matmat(v) if tall else op.rmatmat(v)
     sizes = lax.stop_gradient(jnp.linalg.norm(image, axis=0))

@@ -143,6 +143,9 @@ class _Host:
             else:
                 self._items[place] = x
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[k] for k in range(self._shape[0])])
+
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Set diagonal `k`, in place: to one number, or to a vector from its start."""
         self._fill(self.tocoo().setdiag(values, k).to_bcoo())
@@ -162,7 +165,7 @@ def _operator(name: str) -> Any:
 
 
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "matmul", "rmatmul", "truediv", "pow",
-              "neg", "abs", "eq", "ne", "lt", "le", "gt", "ge"):
+              "neg", "abs", "round", "rtruediv", "eq", "ne", "lt", "le", "gt", "ge"):
     setattr(_Host, f"__{_name}__", _operator(f"__{_name}__"))
 
 
@@ -236,6 +239,24 @@ class _Dok(_Host):
         """The element at a place, `default` where none is stored."""
         index = key if isinstance(key, tuple) else (key,)
         return self._items.get(self._place(index), default)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Take an element out of the dictionary; `default` where none is stored there."""
+        return self._items.pop(self._place(key if isinstance(key, tuple) else (key,)), *default)
+
+    def setdefault(self, key: Any, default: Any) -> Any:
+        """The element at a place, which is set to `default` where none is stored."""
+        index = key if isinstance(key, tuple) else (key,)
+        if self._place(index) not in self._items:
+            self[index] = default
+        return self[index]
+
+    def clear(self) -> None:
+        """Store no elements."""
+        self._items.clear()
+
+    def __delitem__(self, key: Any) -> None:
+        del self._items[self._place(key if isinstance(key, tuple) else (key,))]
 
     def __contains__(self, key: Any) -> bool:
         return (key if isinstance(key, tuple) else (key,)) in self._items

@@ -94,8 +94,12 @@ def gmres(A: ArrayLike | JAXSparse | LinearMap, b: T, x0: T | None = None, *, to
     return x, jnp.where(jnp.isnan(_squared(x)), -1, 0)
 
 
-def spsolve(A: JAXSparse, b: ArrayLike) -> Array:
+def spsolve(A: JAXSparse, b: ArrayLike | JAXSparse, permc_spec: str | None = None,
+            use_umfpack: bool = True) -> Array:
     """x of A x = b by sparse LU factors, for a square sparse matrix; see `sparse.linalg.spsolve`.
+
+    b is a vector or columns; a sparse one becomes dense, as x is. `permc_spec` and `use_umfpack`
+    are accepted.
 
     >>> import functrans as ft
     >>> from functrans.experimental import sparse
@@ -109,7 +113,8 @@ def spsolve(A: JAXSparse, b: ArrayLike) -> Array:
         raise ShapeError(f"spsolve: A has shape {A.shape}.", where=user_source(),
                          why="a matrix has two axes.")
     rows = BCSR.from_bcoo(as_bcoo(A))
-    return solve_rows(rows.data, rows.indices, rows.indptr, jnp.asarray(b))
+    right = b.todense() if isinstance(b, JAXSparse) else jnp.asarray(b)
+    return solve_rows(rows.data, rows.indices, rows.indptr, right)
 
 
 def _solution(name: str, method: Callable[..., Any], A: Any, b: Any, x0: Any, tol: Any, atol: Any,
