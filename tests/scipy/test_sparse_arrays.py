@@ -98,7 +98,7 @@ def agree(expression, a, mine, form="csr", **names):
         same(np.asarray(got), np.asarray(want), 1e-12, 1e-12)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("expression", cases(OF_ALL))
 def test_expressions_of_every_format(expression, form):
@@ -175,7 +175,7 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_transforms(name, form):

@@ -119,6 +119,7 @@ def test_options_of_paths():
     same(csgraph.dijkstra(sparse.csr_array(zero)), theirs.dijkstra(zero))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PATHS)
 def test_derivatives_and_transforms_of_paths(name):
     fun = getattr(csgraph, name)

@@ -37,6 +37,7 @@ def test_systems(name):
     same(method(sparse.csc_array(A), 0 * B)[0], 0 * B)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", METHODS)
 def test_derivatives_preconditioners_and_transforms_of_systems(name):
     method = getattr(linalg, name)

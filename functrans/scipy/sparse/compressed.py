@@ -104,7 +104,7 @@ class _Pointers(ScipyFormat):
         parts = (self.data, self.indices, self.indptr)
         if full_check:
             options = {"blocksize": tuple(self.data.shape[1:])} if self.data.ndim == 3 else {}
-            type(self)(parts, shape=self._shape, **options)
+            CLASSES[self.format, False](parts, shape=self._shape, **options)
 
     def _take(self, made: Any) -> None:
         """The parts of another array."""
