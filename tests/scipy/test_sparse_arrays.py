@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, ConcretizationError, ShapeError
+from functrans.experimental import sparse as experimental
 from functrans.scipy import sparse as ours
 from functrans.sparse import grad
 from tests.scipy.comparing import same
@@ -98,7 +99,7 @@ def agree(expression, a, mine, form="csr", **names):
         same(np.asarray(got), np.asarray(want), 1e-12, 1e-12)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("expression", cases(OF_ALL))
 def test_expressions_of_every_format(expression, form):
@@ -142,7 +143,7 @@ def pairs(draw):
     return draw(matrices(shape)), draw(matrices(shape))
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(pairs(), st.lists(st.sampled_from(cases(LAWS)), min_size=4, max_size=6, unique=True))
 def test_random_matrices(pair, expressions):
     a, b = pair
@@ -175,7 +176,7 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.one_in(9)
+@pytest.mark.one_in(11)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_transforms(name, form):
@@ -258,6 +259,21 @@ def test_solvers_take_them():
             same(ours.linalg.spsolve(m, b), want, 1e-10, 1e-10)
             same(ours.linalg.cg(m, b, rtol=1e-12)[0], want, 1e-9, 1e-9)
             same(ours.linalg.norm(m, axis=1), np.linalg.norm(full, axis=1), 1e-12, 0)
+
+
+def test_arrays_beside_those_of_jax():
+    """Operands of functrans.experimental.sparse on both sides, and its functions."""
+    dense = A.toarray()
+    for form in (experimental.BCOO, experimental.BCSR, experimental.CSR, experimental.CSC):
+        other = form.fromdense(dense.T)
+        for mine in (ours.csr_array(A), ours.coo_array(A), ours.csc_matrix(A)):
+            for found, want in ((mine @ other, dense @ dense.T), (other @ mine, dense.T @ dense),
+                                (mine + other.T, 2 * dense), (other.T + mine, 2 * dense),
+                                (mine.multiply(other.T), dense**2)):
+                same(found.todense(), want, 1e-12, 1e-12)
+    same(ft.jit(lambda a, b: (b @ a).todense())(mine, other), dense.T @ dense, 1e-12, 1e-12)
+    same(experimental.todense(ours.csr_array(A)), dense)
+    assert ours.csr_array(other).shape == (6, 4) and ours.issparse(other)
 
 
 WRONG = {

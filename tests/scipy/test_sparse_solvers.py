@@ -87,8 +87,8 @@ def test_factors():
         for trans in "NTH":
             for right in (b, np.stack([b, 2 * b], -1)):
                 same(lu.solve(right, trans), want.solve(right, trans))
-                same(ft.jit(lambda x, t=trans, lu=lu: lu.solve(x, t))(right),
-                     want.solve(right, trans))
+            if matrix is A:
+                same(ft.jit(lambda x, t=trans, lu=lu: lu.solve(x, t))(b), want.solve(b, trans))
     for lu in (linalg.spilu(sparse.csc_array(A), drop_tol=0.3), linalg.splu(sparse.csc_array(A))):
         for trans in "NT":
             check_grads(lambda x, t=trans, lu=lu: lu.solve(x, t), (B,), order=1,
