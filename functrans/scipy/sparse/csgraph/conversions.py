@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from functrans.scipy.sparse.places import columns_of, compact
 from functrans.sparse.base import JAXSparse
 from functrans.typing import Array, ArrayLike
 
-Masked = np.ma.MaskedArray[tuple[int, ...], np.dtype[Any]]
+if TYPE_CHECKING:  # numpy.ma takes longer to import than all of this package
+    Masked = np.ma.MaskedArray[tuple[int, ...], np.dtype[Any]]
 
 
 def csgraph_from_dense(graph: ArrayLike, null_value: float | None = 0, nan_null: bool = True,

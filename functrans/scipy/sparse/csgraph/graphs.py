@@ -103,7 +103,7 @@ def is_null(x: Any, xp: Any, null: Any = 0, nan_null: bool = True, inf_null: boo
 
 def checked(name: str, graph: Any, square: bool = True) -> Any:
     """A graph as a sparse array or a dense matrix."""
-    if isinstance(graph, np.ma.MaskedArray):
+    if type(graph).__module__.startswith("numpy.ma"):
         held: Any = np.where(np.ma.getmaskarray(graph), np.inf, graph.data.astype(float))
     elif is_sparse(graph):
         held = summed(bcoo_of(graph))
