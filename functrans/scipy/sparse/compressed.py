@@ -77,8 +77,8 @@ class _Pointers(ScipyFormat):
         r, c = block or (1, 1)
         major, unit = (indptr.size - 1) * r, c
         if shape is None:
-            (known,) = known_places(name, indices, why="the shape is that of the largest; shape= "
-                                    "says it.")
+            (known,) = known_places(name, indices, why="the shape is that of the largest.",
+                                    fix="shape=(m, n)")
             minor = (int(known.max()) + 1 if known.size else 0) * unit
             shape = (minor, major) if by_columns else (major, minor)
         sizes = sizes_of(name, shape, (1, 2) if self.format == "csr" else (2,))

@@ -39,14 +39,14 @@ def _value(x: Any) -> NDArray:
     return np.asarray(concrete_value(x) if isinstance(x, Tracer) else x)
 
 
-def known_places(name: str, *indices: Any, why: str = "") -> list[NDArray]:
+def known_places(name: str, *indices: Any, why: str = "", fix: str = "") -> list[NDArray]:
     """The values of indices; ConcretizationError where they are traced."""
     if any(map(is_traced, indices)):
         raise ConcretizationError(
             f"functrans.scipy.sparse.{name} needs indices that are known, and these are traced.",
             where=user_source(),
             why=why or "how much the result stores depends on where elements are.",
-            fix="make the array outside of jit, and pass values alone: m.with_data(data)")
+            fix=fix or "make the array outside of jit, and pass values alone: m.with_data(data)")
     return [_value(x) for x in indices]
 
 

@@ -104,7 +104,8 @@ def read_coordinates(name: str, arg: Any, shape: Any, dtype: Any, nse: int | Non
                             f"{' or '.join(map(str, ranks))} axes; coo_array has any number")
             x = x[None]
         if nse is None and is_traced(x):
-            known_places(name, x, why="how much is stored depends on the values; nse= makes room.")
+            known_places(name, x, why="how much is stored depends on the values.",
+                         fix=f"{name}(x, nse=n), which has room for n elements")
         mat = bcoo_fromdense(x, nse=nse)
     if 0 not in ranks and len(mat.shape) not in ranks:
         raise wrong(name, f"an array of shape {mat.shape}.",
@@ -122,8 +123,8 @@ def _pairs(name: str, arg: Any, shape: Any, dtype: Any) -> BCOO:
         raise wrong(name, f"data of shape {data.shape} at indices of shapes "
                     f"{[c.shape for c in columns]}.", "(data, (row, col)), of one length")
     if shape is None:
-        known = known_places(name, *columns, why="the shape is that of the largest; shape= says "
-                             "it.")
+        known = known_places(name, *columns, why="the shape is that of the largest.",
+                             fix="shape=(m, n)")
         if not data.size:
             raise wrong(name, "no elements, and no shape.", "shape=(m, n)")
         shape = tuple(int(c.max()) + 1 for c in known)
