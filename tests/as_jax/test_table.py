@@ -8,7 +8,7 @@ from functrans.as_jax.errors import MissingInJax, MissingJaxModule
 from functrans.as_jax.regions import TABLE
 from functrans.as_jax.regions.top_level import VERSION
 from functrans.as_jax.table import ABSENT, load
-from tests.docs.names_of_jax import DATA, NAMES
+from tests.docs.names_of_jax import PAGE
 
 UNANSWERED = {
     # primitives of formats and decompositions that are compositions here
@@ -17,14 +17,14 @@ UNANSWERED = {
 
 
 def test_the_table_follows_the_version_of_the_list():
-    assert DATA["jax"] == VERSION
-    assert set(NAMES) <= set(TABLE)
+    assert PAGE.version == VERSION
+    assert set(PAGE.names) <= set(TABLE)
 
 
-@pytest.mark.parametrize("module", NAMES)
+@pytest.mark.parametrize("module", PAGE.names)
 def test_every_name_has_an_answer(jax, module):
     there = importlib.import_module(module)
-    for name in NAMES[module]:
+    for name in PAGE.names[module]:
         try:
             getattr(there, name)
         except (MissingInJax, MissingJaxModule):
@@ -50,7 +50,7 @@ def test_parents_are_in_the_table():
 
 
 def test_what_is_only_ours_is_not_of_jax(jax):
-    names = set(NAMES["jax"]) | {"extend", "example_libraries", "sharding", "lib", "version",
+    names = set(PAGE.names["jax"]) | {"extend", "example_libraries", "sharding", "lib", "version",
                                  "monitoring", "pmap"}
     for name in ("explain", "per_sample", "optim", "hvp", "numpy_code", "checked", "as_jax"):
         assert name not in names

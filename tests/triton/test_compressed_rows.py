@@ -56,7 +56,8 @@ def small_tiles(monkeypatch):
     """Kernels of tiles that tests fill, and that loop over their parts."""
     for name, value in {"PIECE": TILE, "WIDE_PIECE": TILE, "PIECE_TILE": 64, "WIDE_PIECE_TILE": 64,
                         "PIECE_AT_ONCE": 16, "WIDE_AT_ONCE": 8, "MOST_PIECES": 8,
-                        "LONG": 2, "LISTED": 2, "WALKERS": 2, "COLUMNS": 2, "CHECKED": 16, "CHECKERS": 2}.items():
+                        "LONG": 2, "LISTED": 2, "WALKERS": 2, "COLUMNS": 2,
+                        "CHECKED": 16, "CHECKERS": 2}.items():
         monkeypatch.setattr(compressed_rows, name, value)
 
 
