@@ -27,7 +27,8 @@ def test_results_of_t_tests():
              scipy.stats.ttest_1samp(A, 0.2, axis, alternative=side)),
             (stats.ttest_rel(A, A[::-1] ** 2, axis, alternative=side),
              scipy.stats.ttest_rel(A, A[::-1] ** 2, axis, alternative=side)),
-            (stats.ttest_ind(A, B, axis, equal, alternative=side, trim=0.2 * equal),
+            (stats.ttest_ind(A, B, axis=axis, equal_var=equal, alternative=side,
+                             trim=0.2 * equal),
              scipy.stats.ttest_ind(A, B, axis=axis, equal_var=equal, alternative=side,
                                    trim=0.2 * equal))]
         for found, known in pairs:

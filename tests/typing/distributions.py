@@ -7,6 +7,7 @@ Families with the same parameters share a class, and one more where they have th
 from __future__ import annotations
 
 import inspect
+import types
 from pathlib import Path
 
 from functrans.scipy import stats
@@ -62,10 +63,13 @@ def imports(families):
     homes = {("base", "DistributionFamily")}
     for name in set(stats.__all__) - set(families):
         value = getattr(stats, name)
+        if isinstance(value, types.ModuleType) and not isinstance(value, stats.DistributionFamily):
+            homes.add(("", name))  # a module of the package
+            continue
         owner = type(value) if isinstance(value, stats.DistributionFamily) else \
             inspect.unwrap(value)
         homes.add((owner.__module__.rpartition(".")[2], name))
-    return [f"from functrans.scipy.stats.{home} import {name} as {name}"
+    return [f"from functrans.scipy.stats{home and '.'}{home} import {name} as {name}"
             for home, name in sorted(homes)]
 
 

@@ -9,7 +9,17 @@ a key.
 import sys
 
 from functrans.core.errors import explain_missing_names
+from functrans.scipy.stats import contingency, qmc
+from functrans.scipy.stats.anderson_darling import anderson, anderson_ksamp, goodness_of_fit
 from functrans.scipy.stats.base import DistributionFamily
+from functrans.scipy.stats.bayes import bayes_mvs, mvsdist
+from functrans.scipy.stats.bins import (
+    binned_statistic,
+    binned_statistic_2d,
+    binned_statistic_dd,
+    cumfreq,
+    relfreq,
+)
 from functrans.scipy.stats.bounded import (
     arcsine,
     beta,
@@ -51,13 +61,18 @@ from functrans.scipy.stats.comparisons import (
     levene,
     power_divergence,
 )
-from functrans.scipy.stats.contingency import fisher_exact, median_test
+from functrans.scipy.stats.correlations import pearsonr, spearmanr, spearmanrho
+from functrans.scipy.stats.counts import (
+    barnard_exact,
+    boschloo_exact,
+    page_trend_test,
+    poisson_means_test,
+)
+from functrans.scipy.stats.dependence import chatterjeexi, somersd, weightedtau
 from functrans.scipy.stats.descriptive import (
-    binned_statistic,
     circmean,
     circstd,
     circvar,
-    cumfreq,
     describe,
     differential_entropy,
     energy_distance,
@@ -68,7 +83,6 @@ from functrans.scipy.stats.descriptive import (
     median_abs_deviation,
     percentileofscore,
     pmean,
-    relfreq,
     scoreatpercentile,
     tmax,
     tmean,
@@ -96,13 +110,13 @@ from functrans.scipy.stats.discrete import (
     randint,
     zipf,
 )
-from functrans.scipy.stats.gamma_powers import (
-    chi,
-    chi2,
-    gamma,
-    maxwell,
-    nakagami,
+from functrans.scipy.stats.gamma_powers import chi, chi2, gamma, maxwell, nakagami
+from functrans.scipy.stats.goodness import (
+    cramervonmises,
+    cramervonmises_2samp,
+    epps_singleton_2samp,
 )
+from functrans.scipy.stats.graph_correlation import multiscale_graphcorr
 from functrans.scipy.stats.half_line import (
     betaprime,
     f,
@@ -130,12 +144,8 @@ from functrans.scipy.stats.matrices import (
     unitary_group,
     wishart,
 )
-from functrans.scipy.stats.means import (
-    ttest_1samp,
-    ttest_ind,
-    ttest_ind_from_stats,
-    ttest_rel,
-)
+from functrans.scipy.stats.means import ttest_1samp, ttest_ind, ttest_ind_from_stats, ttest_rel
+from functrans.scipy.stats.methods import BootstrapMethod, MonteCarloMethod, PermutationMethod
 from functrans.scipy.stats.more_half_line import (
     alpha,
     burr,
@@ -172,18 +182,9 @@ from functrans.scipy.stats.more_real_line import (
     skewcauchy,
     yulesimon,
 )
-from functrans.scipy.stats.multivariate import (
-    dirichlet,
-    multinomial,
-    multivariate_normal,
-)
-from functrans.scipy.stats.normality import (
-    jarque_bera,
-    kurtosistest,
-    normaltest,
-    shapiro,
-    skewtest,
-)
+from functrans.scipy.stats.multiple import dunnett, tukey_hsd
+from functrans.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from functrans.scipy.stats.normality import jarque_bera, kurtosistest, normaltest, shapiro, skewtest
 from functrans.scipy.stats.normalizing import (
     boxcox,
     boxcox_llf,
@@ -191,6 +192,14 @@ from functrans.scipy.stats.normalizing import (
     yeojohnson,
     yeojohnson_llf,
     yeojohnson_normmax,
+)
+from functrans.scipy.stats.orders import expectile, lmoment, quantile, quantile_test
+from functrans.scipy.stats.plots import (
+    boxcox_normplot,
+    ppcc_max,
+    ppcc_plot,
+    probplot,
+    yeojohnson_normplot,
 )
 from functrans.scipy.stats.ranks import (
     brunnermunzel,
@@ -217,7 +226,9 @@ from functrans.scipy.stats.real_line import (
     skewnorm,
     t,
 )
-from functrans.scipy.stats.resampling import bootstrap, monte_carlo_test, permutation_test
+from functrans.scipy.stats.resampling import bootstrap, monte_carlo_test, permutation_test, power
+from functrans.scipy.stats.scales import ansari, bws_test, fligner, mood, obrientransform
+from functrans.scipy.stats.sensitivity import sobol_indices
 from functrans.scipy.stats.statistics import (
     entropy,
     gaussian_kde,
@@ -227,13 +238,13 @@ from functrans.scipy.stats.statistics import (
     kurtosis,
     mode,
     moment,
-    pearsonr,
     rankdata,
     sem,
     skew,
-    spearmanr,
     zscore,
 )
+from functrans.scipy.stats.survival import ecdf, logrank
+from functrans.scipy.stats.tables import fisher_exact, median_test
 from functrans.scipy.stats.tailed import (
     expon,
     genpareto,
@@ -243,31 +254,55 @@ from functrans.scipy.stats.tailed import (
     rayleigh,
     weibull_min,
 )
+from functrans.scipy.stats.transport import wasserstein_distance_nd
+from functrans.scipy.stats.trimming import directional_stats, sigmaclip, tiecorrect, trim1, trimboth
+from functrans.scipy.stats.warnings_of_samples import (
+    ConstantInputWarning,
+    DegenerateDataWarning,
+    NearConstantInputWarning,
+)
 
 __all__ = [
+    "BootstrapMethod",
+    "ConstantInputWarning",
+    "DegenerateDataWarning",
+    "MonteCarloMethod",
+    "NearConstantInputWarning",
+    "PermutationMethod",
     "alexandergovern",
     "alpha",
+    "anderson",
+    "anderson_ksamp",
     "anglit",
+    "ansari",
     "arcsine",
     "argus",
+    "barnard_exact",
     "bartlett",
+    "bayes_mvs",
     "bernoulli",
     "beta",
     "betabinom",
     "betaprime",
     "binned_statistic",
+    "binned_statistic_2d",
+    "binned_statistic_dd",
     "binom",
     "binomtest",
     "boltzmann",
     "bootstrap",
+    "boschloo_exact",
     "boxcox",
     "boxcox_llf",
     "boxcox_normmax",
+    "boxcox_normplot",
     "bradford",
     "brunnermunzel",
     "burr",
     "burr12",
+    "bws_test",
     "cauchy",
+    "chatterjeexi",
     "chi",
     "chi2",
     "chi2_contingency",
@@ -276,17 +311,25 @@ __all__ = [
     "circstd",
     "circvar",
     "combine_pvalues",
+    "contingency",
     "cosine",
+    "cramervonmises",
+    "cramervonmises_2samp",
     "cumfreq",
     "describe",
     "dgamma",
     "differential_entropy",
+    "directional_stats",
     "dirichlet",
     "dlaplace",
+    "dunnett",
     "dweibull",
+    "ecdf",
     "energy_distance",
     "entropy",
+    "epps_singleton_2samp",
     "erlang",
+    "expectile",
     "expon",
     "exponnorm",
     "exponpow",
@@ -297,6 +340,7 @@ __all__ = [
     "fatiguelife",
     "fisher_exact",
     "fisk",
+    "fligner",
     "foldcauchy",
     "foldnorm",
     "friedmanchisquare",
@@ -312,6 +356,7 @@ __all__ = [
     "gibrat",
     "gmean",
     "gompertz",
+    "goodness_of_fit",
     "gstd",
     "gumbel_l",
     "gumbel_r",
@@ -346,10 +391,12 @@ __all__ = [
     "levy",
     "levy_l",
     "linregress",
+    "lmoment",
     "loggamma",
     "logistic",
     "loglaplace",
     "lognorm",
+    "logrank",
     "logser",
     "loguniform",
     "lomax",
@@ -362,16 +409,21 @@ __all__ = [
     "mode",
     "moment",
     "monte_carlo_test",
+    "mood",
     "moyal",
     "multinomial",
+    "multiscale_graphcorr",
     "multivariate_normal",
     "multivariate_t",
+    "mvsdist",
     "nakagami",
     "nbinom",
     "ncx2",
     "norm",
     "normaltest",
+    "obrientransform",
     "ortho_group",
+    "page_trend_test",
     "pareto",
     "pearson3",
     "pearsonr",
@@ -381,10 +433,18 @@ __all__ = [
     "pmean",
     "pointbiserialr",
     "poisson",
+    "poisson_means_test",
+    "power",
     "power_divergence",
     "powerlaw",
     "powerlognorm",
     "powernorm",
+    "ppcc_max",
+    "ppcc_plot",
+    "probplot",
+    "qmc",
+    "quantile",
+    "quantile_test",
     "randint",
     "rankdata",
     "ranksums",
@@ -399,21 +459,28 @@ __all__ = [
     "semicircular",
     "shapiro",
     "siegelslopes",
+    "sigmaclip",
     "skellam",
     "skew",
     "skewcauchy",
     "skewnorm",
     "skewtest",
+    "sobol_indices",
+    "somersd",
     "spearmanr",
+    "spearmanrho",
     "special_ortho_group",
     "t",
     "theilslopes",
+    "tiecorrect",
     "tmax",
     "tmean",
     "tmin",
     "trapezoid",
     "triang",
+    "trim1",
     "trim_mean",
+    "trimboth",
     "truncexpon",
     "truncnorm",
     "truncpareto",
@@ -424,6 +491,7 @@ __all__ = [
     "ttest_ind",
     "ttest_ind_from_stats",
     "ttest_rel",
+    "tukey_hsd",
     "tvar",
     "uniform",
     "unitary_group",
@@ -431,14 +499,17 @@ __all__ = [
     "vonmises",
     "wald",
     "wasserstein_distance",
+    "wasserstein_distance_nd",
     "weibull_max",
     "weibull_min",
+    "weightedtau",
     "wilcoxon",
     "wishart",
     "wrapcauchy",
     "yeojohnson",
     "yeojohnson_llf",
     "yeojohnson_normmax",
+    "yeojohnson_normplot",
     "yulesimon",
     "zipf",
     "zmap",

@@ -2,7 +2,19 @@
 
 from typing import Any
 
+from functrans.scipy.stats import contingency as contingency
+from functrans.scipy.stats import qmc as qmc
+from functrans.scipy.stats.anderson_darling import anderson as anderson
+from functrans.scipy.stats.anderson_darling import anderson_ksamp as anderson_ksamp
+from functrans.scipy.stats.anderson_darling import goodness_of_fit as goodness_of_fit
 from functrans.scipy.stats.base import DistributionFamily as DistributionFamily
+from functrans.scipy.stats.bayes import bayes_mvs as bayes_mvs
+from functrans.scipy.stats.bayes import mvsdist as mvsdist
+from functrans.scipy.stats.bins import binned_statistic as binned_statistic
+from functrans.scipy.stats.bins import binned_statistic_2d as binned_statistic_2d
+from functrans.scipy.stats.bins import binned_statistic_dd as binned_statistic_dd
+from functrans.scipy.stats.bins import cumfreq as cumfreq
+from functrans.scipy.stats.bins import relfreq as relfreq
 from functrans.scipy.stats.comparisons import alexandergovern as alexandergovern
 from functrans.scipy.stats.comparisons import bartlett as bartlett
 from functrans.scipy.stats.comparisons import binomtest as binomtest
@@ -13,13 +25,19 @@ from functrans.scipy.stats.comparisons import f_oneway as f_oneway
 from functrans.scipy.stats.comparisons import false_discovery_control as false_discovery_control
 from functrans.scipy.stats.comparisons import levene as levene
 from functrans.scipy.stats.comparisons import power_divergence as power_divergence
-from functrans.scipy.stats.contingency import fisher_exact as fisher_exact
-from functrans.scipy.stats.contingency import median_test as median_test
-from functrans.scipy.stats.descriptive import binned_statistic as binned_statistic
+from functrans.scipy.stats.correlations import pearsonr as pearsonr
+from functrans.scipy.stats.correlations import spearmanr as spearmanr
+from functrans.scipy.stats.correlations import spearmanrho as spearmanrho
+from functrans.scipy.stats.counts import barnard_exact as barnard_exact
+from functrans.scipy.stats.counts import boschloo_exact as boschloo_exact
+from functrans.scipy.stats.counts import page_trend_test as page_trend_test
+from functrans.scipy.stats.counts import poisson_means_test as poisson_means_test
+from functrans.scipy.stats.dependence import chatterjeexi as chatterjeexi
+from functrans.scipy.stats.dependence import somersd as somersd
+from functrans.scipy.stats.dependence import weightedtau as weightedtau
 from functrans.scipy.stats.descriptive import circmean as circmean
 from functrans.scipy.stats.descriptive import circstd as circstd
 from functrans.scipy.stats.descriptive import circvar as circvar
-from functrans.scipy.stats.descriptive import cumfreq as cumfreq
 from functrans.scipy.stats.descriptive import describe as describe
 from functrans.scipy.stats.descriptive import differential_entropy as differential_entropy
 from functrans.scipy.stats.descriptive import energy_distance as energy_distance
@@ -30,7 +48,6 @@ from functrans.scipy.stats.descriptive import kstatvar as kstatvar
 from functrans.scipy.stats.descriptive import median_abs_deviation as median_abs_deviation
 from functrans.scipy.stats.descriptive import percentileofscore as percentileofscore
 from functrans.scipy.stats.descriptive import pmean as pmean
-from functrans.scipy.stats.descriptive import relfreq as relfreq
 from functrans.scipy.stats.descriptive import scoreatpercentile as scoreatpercentile
 from functrans.scipy.stats.descriptive import tmax as tmax
 from functrans.scipy.stats.descriptive import tmean as tmean
@@ -42,6 +59,10 @@ from functrans.scipy.stats.descriptive import tvar as tvar
 from functrans.scipy.stats.descriptive import variation as variation
 from functrans.scipy.stats.descriptive import wasserstein_distance as wasserstein_distance
 from functrans.scipy.stats.descriptive import zmap as zmap
+from functrans.scipy.stats.goodness import cramervonmises as cramervonmises
+from functrans.scipy.stats.goodness import cramervonmises_2samp as cramervonmises_2samp
+from functrans.scipy.stats.goodness import epps_singleton_2samp as epps_singleton_2samp
+from functrans.scipy.stats.graph_correlation import multiscale_graphcorr as multiscale_graphcorr
 from functrans.scipy.stats.lines import kendalltau as kendalltau
 from functrans.scipy.stats.lines import linregress as linregress
 from functrans.scipy.stats.lines import pointbiserialr as pointbiserialr
@@ -57,6 +78,11 @@ from functrans.scipy.stats.means import ttest_1samp as ttest_1samp
 from functrans.scipy.stats.means import ttest_ind as ttest_ind
 from functrans.scipy.stats.means import ttest_ind_from_stats as ttest_ind_from_stats
 from functrans.scipy.stats.means import ttest_rel as ttest_rel
+from functrans.scipy.stats.methods import BootstrapMethod as BootstrapMethod
+from functrans.scipy.stats.methods import MonteCarloMethod as MonteCarloMethod
+from functrans.scipy.stats.methods import PermutationMethod as PermutationMethod
+from functrans.scipy.stats.multiple import dunnett as dunnett
+from functrans.scipy.stats.multiple import tukey_hsd as tukey_hsd
 from functrans.scipy.stats.multivariate import dirichlet as dirichlet
 from functrans.scipy.stats.multivariate import multinomial as multinomial
 from functrans.scipy.stats.multivariate import multivariate_normal as multivariate_normal
@@ -71,6 +97,15 @@ from functrans.scipy.stats.normalizing import boxcox_normmax as boxcox_normmax
 from functrans.scipy.stats.normalizing import yeojohnson as yeojohnson
 from functrans.scipy.stats.normalizing import yeojohnson_llf as yeojohnson_llf
 from functrans.scipy.stats.normalizing import yeojohnson_normmax as yeojohnson_normmax
+from functrans.scipy.stats.orders import expectile as expectile
+from functrans.scipy.stats.orders import lmoment as lmoment
+from functrans.scipy.stats.orders import quantile as quantile
+from functrans.scipy.stats.orders import quantile_test as quantile_test
+from functrans.scipy.stats.plots import boxcox_normplot as boxcox_normplot
+from functrans.scipy.stats.plots import ppcc_max as ppcc_max
+from functrans.scipy.stats.plots import ppcc_plot as ppcc_plot
+from functrans.scipy.stats.plots import probplot as probplot
+from functrans.scipy.stats.plots import yeojohnson_normplot as yeojohnson_normplot
 from functrans.scipy.stats.ranks import brunnermunzel as brunnermunzel
 from functrans.scipy.stats.ranks import friedmanchisquare as friedmanchisquare
 from functrans.scipy.stats.ranks import kruskal as kruskal
@@ -83,6 +118,13 @@ from functrans.scipy.stats.ranks import wilcoxon as wilcoxon
 from functrans.scipy.stats.resampling import bootstrap as bootstrap
 from functrans.scipy.stats.resampling import monte_carlo_test as monte_carlo_test
 from functrans.scipy.stats.resampling import permutation_test as permutation_test
+from functrans.scipy.stats.resampling import power as power
+from functrans.scipy.stats.scales import ansari as ansari
+from functrans.scipy.stats.scales import bws_test as bws_test
+from functrans.scipy.stats.scales import fligner as fligner
+from functrans.scipy.stats.scales import mood as mood
+from functrans.scipy.stats.scales import obrientransform as obrientransform
+from functrans.scipy.stats.sensitivity import sobol_indices as sobol_indices
 from functrans.scipy.stats.statistics import entropy as entropy
 from functrans.scipy.stats.statistics import gaussian_kde as gaussian_kde
 from functrans.scipy.stats.statistics import gmean as gmean
@@ -91,12 +133,25 @@ from functrans.scipy.stats.statistics import iqr as iqr
 from functrans.scipy.stats.statistics import kurtosis as kurtosis
 from functrans.scipy.stats.statistics import mode as mode
 from functrans.scipy.stats.statistics import moment as moment
-from functrans.scipy.stats.statistics import pearsonr as pearsonr
 from functrans.scipy.stats.statistics import rankdata as rankdata
 from functrans.scipy.stats.statistics import sem as sem
 from functrans.scipy.stats.statistics import skew as skew
-from functrans.scipy.stats.statistics import spearmanr as spearmanr
 from functrans.scipy.stats.statistics import zscore as zscore
+from functrans.scipy.stats.survival import ecdf as ecdf
+from functrans.scipy.stats.survival import logrank as logrank
+from functrans.scipy.stats.tables import fisher_exact as fisher_exact
+from functrans.scipy.stats.tables import median_test as median_test
+from functrans.scipy.stats.transport import wasserstein_distance_nd as wasserstein_distance_nd
+from functrans.scipy.stats.trimming import directional_stats as directional_stats
+from functrans.scipy.stats.trimming import sigmaclip as sigmaclip
+from functrans.scipy.stats.trimming import tiecorrect as tiecorrect
+from functrans.scipy.stats.trimming import trim1 as trim1
+from functrans.scipy.stats.trimming import trimboth as trimboth
+from functrans.scipy.stats.warnings_of_samples import ConstantInputWarning as ConstantInputWarning
+from functrans.scipy.stats.warnings_of_samples import DegenerateDataWarning as DegenerateDataWarning
+from functrans.scipy.stats.warnings_of_samples import (
+    NearConstantInputWarning as NearConstantInputWarning,
+)
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 class _ContinuousFamily:

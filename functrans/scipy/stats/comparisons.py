@@ -16,14 +16,20 @@ from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
+from functrans.numpy.common import is_traced
 from functrans.scipy import special
 from functrans.scipy.arguments import inexact, one_of
+from functrans.scipy.stats.descriptive import trim_mean
+from functrans.scipy.stats.methods import Resampling, key_of
+from functrans.scipy.stats.missing import Lines, count
+from functrans.scipy.stats.random_tables import known_counts, of_random_tables
 from functrans.scipy.stats.results import (
     SignificanceResult,
     check_side,
     chi2_tail,
     t_pvalue,
 )
+from functrans.scipy.stats.samples import over_axis
 from functrans.scipy.stats.statistics import sample
 from functrans.typing import Array, ArrayLike
 
@@ -54,48 +60,90 @@ def groups(name: str, samples: Sequence[ArrayLike], axis: int | None, least: int
     return found
 
 
-def _between(parts: Sequence[Array]) -> tuple[Array, Array, int, int]:
+def centred(name: str, samples: Sequence[ArrayLike], axis: int | None, center: str,
+            proportiontocut: float, lines: Lines) -> list[tuple[Array, Array]]:
+    """Samples, and the middle of each."""
+    one_of(f"stats.{name}", "center", center, ("median", "mean", "trimmed"))
+    parts = groups(name, samples, axis)
+    if center == "trimmed":
+        return [(p, trim_mean(p, proportiontocut, -1)[..., None]) for p in parts]
+    middle: Any = lines.median if center == "median" else lines.mean
+    return [(p, middle(p, keepdims=True)) for p in parts]
+
+
+def known_sizes(given: dict[str, Any]) -> bool:
+    """Whether the middle of samples is found without knowing how many elements they have."""
+    return bool(given["center"] != "trimmed")
+
+
+def _between(parts: Sequence[Array], lines: Lines) -> tuple[Array, Array, Any, Any]:
     """The sums of squares between and within groups, and their degrees of freedom."""
-    count = sum(p.shape[-1] for p in parts)
-    total = jnp.concatenate(jnp.broadcast_arrays(*parts) if len({p.shape for p in parts}) == 1
-                            else parts, axis=-1)
-    middle = jnp.mean(total, -1, keepdims=True)
-    between = sum(p.shape[-1] * (jnp.mean(p, -1) - middle[..., 0]) ** 2 for p in parts)
-    within = sum(jnp.sum((p - jnp.mean(p, -1, keepdims=True)) ** 2, -1) for p in parts)
+    sizes = [lines.size(p) for p in parts]
+    count: Any = sum(sizes)
+    middle: Any = sum(lines.sum(p) for p in parts) / count
+    between = sum(n * (lines.mean(p) - middle) ** 2 for n, p in zip(sizes, parts))
+    within = sum(lines.sum((p - lines.mean(p, keepdims=True)) ** 2) for p in parts)
     return jnp.asarray(between), jnp.asarray(within), len(parts) - 1, count - len(parts)
 
 
-def f_oneway(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
-    """Whether samples of equal variances have one mean: the analysis of variance.
+def _welch(parts: Sequence[Array], lines: Lines) -> SignificanceResult:
+    """Welch, On the Comparison of Several Mean Values: An Alternative Approach (1951)."""
+    k = len(parts)
+    sizes, means = [lines.size(p) for p in parts], [lines.mean(p) for p in parts]
+    weights = [n / lines.var(p, 1) for n, p in zip(sizes, parts)]
+    total: Any = sum(weights)
+    mean: Any = sum(w * m for w, m in zip(weights, means)) / total
+    between: Any = sum(w * (m - mean) ** 2 for w, m in zip(weights, means)) / (k - 1)
+    spread: Any = sum((1 - w / total) ** 2 / (n - 1) for w, n in zip(weights, sizes))
+    f = between / (1 + 2 * (k - 2) / (k * k - 1) * spread)
+    return SignificanceResult(f, _f_tail(f, k - 1, (k * k - 1) / (3 * spread)))
+
+
+def _f_tail(f: Array, between: int, within: Any) -> Array:
+    return special.fdtrc(jnp.full_like(f, between), jnp.full_like(f, 1) * within, f)
+
+
+@over_axis("*samples", masks=True)
+def f_oneway(*samples: ArrayLike, axis: int | None = 0, equal_var: bool = True,
+             nan_policy: str = "propagate", keepdims: bool = False) -> SignificanceResult:
+    """Whether samples have one mean: the analysis of variance; Welch's without `equal_var`.
 
     >>> import functrans as ft
     >>> f, p = ft.scipy.stats.f_oneway([1.0, 2.0, 3.0], [3.0, 4.0, 6.0], [2.0, 2.0, 5.0])
     >>> round(float(f), 4), round(float(p), 4)
     (1.9474, 0.223)
     """
-    between, within, k, n = _between(groups("f_oneway", samples, axis))
+    parts, lines = groups("f_oneway", samples, axis), Lines(nan_policy == "omit")
+    if not equal_var:
+        return _welch(parts, lines)
+    between, within, k, n = _between(parts, lines)
     f = between / k / (within / n)
-    return SignificanceResult(f, special.fdtrc(jnp.full_like(f, k), jnp.full_like(f, n), f))
+    return SignificanceResult(f, _f_tail(f, k, n))
 
 
+@over_axis("*samples", masks=known_sizes)
 def levene(*samples: ArrayLike, center: str = "median", proportiontocut: float = 0.05,
-           axis: int | None = 0) -> SignificanceResult:
+           axis: int | None = 0, nan_policy: str = "propagate",
+           keepdims: bool = False) -> SignificanceResult:
     """Whether samples have one variance, by their distances from the "median" or "mean".
+
+    `center` "trimmed" is the mean without `proportiontocut` of the elements at each end.
 
     >>> import functrans as ft
     >>> w, p = ft.scipy.stats.levene([1.0, 2.0, 3.0], [3.0, 4.0, 9.0])
     >>> round(float(w), 4)
     0.7273
     """
-    one_of("stats.levene", "center", center, ("median", "mean"))
-    middle: Any = jnp.median if center == "median" else jnp.mean
-    parts = [jnp.abs(p - middle(p, -1, keepdims=True)) for p in groups("levene", samples, axis)]
-    between, within, k, n = _between(parts)
+    parts = [jnp.abs(p - middle) for p, middle in centred(
+        "levene", samples, axis, center, proportiontocut, Lines(nan_policy == "omit"))]
+    between, within, k, n = _between(parts, Lines(nan_policy == "omit"))
     w = between / k / (within / n)
-    return SignificanceResult(w, special.fdtrc(jnp.full_like(w, k), jnp.full_like(w, n), w))
+    return SignificanceResult(w, _f_tail(w, k, n))
 
 
-def bartlett(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
+@over_axis("*samples", masks=True)
+def bartlett(*samples: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
+             keepdims: bool = False) -> SignificanceResult:
     """Whether normal samples have one variance.
 
     >>> import functrans as ft
@@ -104,9 +152,10 @@ def bartlett(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     1.8141
     """
     parts = groups("bartlett", samples, axis)
-    sizes = [p.shape[-1] for p in parts]
+    lines = Lines(nan_policy == "omit")
+    sizes = [lines.size(p) for p in parts]
     total, k = sum(sizes), len(parts)
-    variances = [jnp.var(p, -1, ddof=1) for p in parts]
+    variances = [lines.var(p, 1) for p in parts]
     pooled = sum((n - 1) * v for n, v in zip(sizes, variances)) / (total - k)
     top = (total - k) * jnp.log(pooled) - sum(
         (n - 1) * jnp.log(v) for n, v in zip(sizes, variances))
@@ -115,7 +164,9 @@ def bartlett(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     return SignificanceResult(t, chi2_tail(t, k - 1))
 
 
-def alexandergovern(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
+@over_axis("*samples", masks=True)
+def alexandergovern(*samples: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
+                    keepdims: bool = False) -> SignificanceResult:
     """Whether samples of any variances have one mean: Alexander and Govern (1994).
 
     >>> import functrans as ft
@@ -124,13 +175,14 @@ def alexandergovern(*samples: ArrayLike, axis: int | None = 0) -> SignificanceRe
     2.486
     """
     parts = groups("alexandergovern", samples, axis)
-    means = [jnp.mean(p, -1) for p in parts]
-    squares = [jnp.var(p, -1, ddof=1) / p.shape[-1] for p in parts]
+    lines = Lines(nan_policy == "omit")
+    means = [lines.mean(p) for p in parts]
+    squares = [lines.var(p, 1) / lines.size(p) for p in parts]
     weights = [1 / s for s in squares]
     mean = sum(w * m for w, m in zip(weights, means)) / sum(weights)
     total: Any = 0.0
     for p, m, s in zip(parts, means, squares):
-        v = p.shape[-1] - 1.0
+        v = lines.size(p) - 1.0
         t = (m - mean) / jnp.sqrt(s)
         a = v - 0.5
         b = 48 * a * a
@@ -147,9 +199,10 @@ _POWERS = {"pearson": 1.0, "log-likelihood": 0.0, "freeman-tukey": -0.5,
            "mod-log-likelihood": -1.0, "neyman": -2.0, "cressie-read": 2 / 3}
 
 
+@over_axis("f_obs", "f_exp", paired=True, masks=True)
 def power_divergence(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int = 0,
-                     axis: int | None = 0, lambda_: str | float | None = None
-                     ) -> SignificanceResult:
+                     axis: int | None = 0, lambda_: str | float | None = None, *,
+                     nan_policy: str = "propagate", keepdims: bool = False) -> SignificanceResult:
     """Whether frequencies are those that are expected, all equal by default.
 
     `lambda_` is the power of Cressie and Read, or its name: "pearson" (the default),
@@ -166,8 +219,15 @@ def power_divergence(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int
     given = [f_obs] if f_exp is None else [f_obs, f_exp]
     observed, *others = inexact(*given)
     observed, where = sample("power_divergence", observed, axis)
-    expected = jnp.mean(observed, where, keepdims=True) if not others else sample(
+    mask = None
+    if nan_policy == "omit":
+        mask = ~jnp.isnan(sum(others, observed))
+        # what is left out is as expected, and adds nothing
+        observed = jnp.where(mask, observed, 1)
+    expected = jnp.mean(observed, where, keepdims=True, where=mask) if not others else sample(
         "power_divergence", others[0], axis)[0]
+    if mask is not None:
+        expected = jnp.where(mask, expected, 1)
     if power == 1:
         terms = (observed - expected) ** 2 / expected
     elif power == 0:
@@ -177,26 +237,49 @@ def power_divergence(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int
     else:
         terms = 2 * observed * ((observed / expected) ** power - 1) / (power * (power + 1))
     total = jnp.sum(terms, where)
-    return SignificanceResult(total, chi2_tail(total, observed.shape[where] - 1 - ddof))
+    return SignificanceResult(total, chi2_tail(total, count(observed, where, mask) - 1 - ddof))
 
 
-def chisquare(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int = 0,
-              axis: int | None = 0) -> SignificanceResult:
+def chisquare(f_obs: ArrayLike, f_exp: ArrayLike | None = None, ddof: int = 0, axis: int | None = 0,
+              *, sum_check: bool = True, nan_policy: str = "propagate",
+              keepdims: bool = False) -> SignificanceResult:
     """Pearson's chi squared of frequencies; see `power_divergence`.
+
+    With `sum_check` both have one sum, where they are known.
 
     >>> import functrans as ft
     >>> c, p = ft.scipy.stats.chisquare([16.0, 18.0, 11.0])
     >>> round(float(c), 4), round(float(p), 4)
     (1.7333, 0.4204)
     """
-    return power_divergence(f_obs, f_exp, ddof, axis)
+    if sum_check and f_exp is not None:
+        _check_sums(f_obs, f_exp, axis, nan_policy)
+    return power_divergence(f_obs, f_exp, ddof, axis, nan_policy=nan_policy, keepdims=keepdims)
+
+
+def _check_sums(f_obs: ArrayLike, f_exp: ArrayLike, axis: Any, nan_policy: str) -> None:
+    a, b = jnp.broadcast_arrays(*inexact(f_obs, f_exp))
+    add = jnp.nansum if nan_policy == "omit" else jnp.sum
+    if nan_policy == "omit":
+        a, b = jnp.where(jnp.isnan(b), b, a), jnp.where(jnp.isnan(a), a, b)
+    one, two = (lax.stop_gradient(add(v, axis)) for v in (a, b))
+    off = jnp.abs(one - two) / jnp.minimum(one, two)
+    limit = float(np.sqrt(jnp.finfo(a.dtype).eps))
+    if not is_traced(off) and bool(np.any(np.asarray(off) > limit)):
+        raise ArgumentError("scipy.stats.chisquare: the sums of the frequencies differ by "
+                            f"{float(np.nanmax(np.asarray(off))):.2g} of them.",
+                            where=user_source(), why="those that are expected are of as many.",
+                            fix="sum_check=False, or f_exp * f_obs.sum() / f_exp.sum()")
 
 
 def chi2_contingency(observed: ArrayLike, correction: bool = True,
-                     lambda_: str | float | None = None) -> ContingencyResult:
+                     lambda_: str | float | None = None, *, method: Resampling = None
+                     ) -> ContingencyResult:
     """Whether the axes of a table of frequencies are independent.
 
-    With one degree of freedom `correction` is that of Yates.
+    With one degree of freedom `correction` is that of Yates. `method`, a `PermutationMethod` or a
+    `MonteCarloMethod`, finds the p-value of a table of two axes, which is known, without the
+    correction, among random ones of its margins.
 
     >>> import functrans as ft
     >>> found = ft.scipy.stats.chi2_contingency(ft.numpy.array([[10.0, 20.0], [30.0, 5.0]]))
@@ -207,11 +290,10 @@ def chi2_contingency(observed: ArrayLike, correction: bool = True,
     if not table.size or not table.ndim:
         raise ShapeError(f"scipy.stats.chi2_contingency: the table has shape {table.shape}.",
                          where=user_source())
+    if method is not None:
+        return _resampled_contingency(table, lambda_, method)
     total = jnp.sum(table)
-    expected = total * jnp.ones_like(table)
-    for a in range(table.ndim):
-        others = tuple(i for i in range(table.ndim) if i != a)
-        expected = expected * jnp.sum(table, others, keepdims=True) / total
+    expected = expected_of(table)
     dof = int(table.size - sum(table.shape) + table.ndim - 1)
     if dof == 0:
         return ContingencyResult(jnp.zeros_like(total), jnp.ones_like(total), 0, expected)
@@ -220,6 +302,37 @@ def chi2_contingency(observed: ArrayLike, correction: bool = True,
         table = table + jnp.minimum(0.5, jnp.abs(off)) * jnp.sign(off)
     found = power_divergence(table, expected, table.size - 1 - dof, None, lambda_)
     return ContingencyResult(found.statistic, found.pvalue, dof, expected)
+
+
+def expected_of(table: Array) -> Array:
+    """The frequencies of a table if its axes were independent."""
+    total = jnp.sum(table)
+    expected = total * jnp.ones_like(table)
+    for a in range(table.ndim):
+        others = tuple(i for i in range(table.ndim) if i != a)
+        expected = expected * jnp.sum(table, others, keepdims=True) / total
+    return expected
+
+
+def _resampled_contingency(table: Array, lambda_: str | float | None, method: Any
+                           ) -> ContingencyResult:
+    if table.ndim != 2:
+        raise ShapeError(f"scipy.stats.chi2_contingency: the table has shape {table.shape}, and "
+                         "method is given.", where=user_source(), why="tables of two axes are "
+                         "resampled.")
+    plain = chi2_contingency(table, False, lambda_)
+    expected = expected_of(table).astype(jnp.float64)
+
+    def of(cells: Array) -> Array:
+        return power_divergence(cells, expected, 0, None, lambda_).statistic
+
+    rng = getattr(method, "random_state", None) if method.rng is None else method.rng
+    drawn = of_random_tables(known_counts("chi2_contingency", table), key_of(
+        "chi2_contingency", rng), method.n_resamples, of)
+    observed = of(table.astype(jnp.float64))
+    hits = drawn >= observed * (1 - 1e-12)
+    p = (jnp.sum(hits) + 1) / (method.n_resamples + 1)
+    return ContingencyResult(plain.statistic, p.astype(table.dtype), plain.dof, plain.expected_freq)
 
 
 def binomtest(k: ArrayLike, n: int, p: ArrayLike = 0.5, alternative: str = "two-sided"
@@ -255,8 +368,10 @@ def binomtest(k: ArrayLike, n: int, p: ArrayLike = 0.5, alternative: str = "two-
 # Many tests ----------------------------------------------------------------------------------
 
 
-def combine_pvalues(pvalues: ArrayLike, method: str = "fisher",
-                    weights: ArrayLike | None = None, *, axis: int = 0) -> SignificanceResult:
+@over_axis("pvalues", "weights", paired=True)
+def combine_pvalues(pvalues: ArrayLike, method: str = "fisher", weights: ArrayLike | None = None, *,
+                    axis: int = 0, nan_policy: str = "propagate",
+                    keepdims: bool = False) -> SignificanceResult:
     """One test of independent ones.
 
     `method` is "fisher", "pearson", "tippett", "stouffer" or "mudholkar_george".

@@ -1,169 +1,283 @@
-"""Tables of frequencies."""
+"""Tables of counts: what they would be, how their axes hang together, and risks of groups."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from functrans import lax, random
 from functrans import numpy as jnp
-from functrans.core.errors import ArgumentError, ShapeError, publish
+from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
-from functrans.scipy.arguments import inexact, known_values, one_of
-from functrans.scipy.stats.comparisons import chi2_contingency, groups
-from functrans.scipy.stats.results import SignificanceResult, check_side
-from functrans.transforms.vmap import vmap
+from functrans.core.trace import Tracer
+from functrans.core.tree_registry import register_dataclass
+from functrans.scipy.arguments import inexact, known_values, one_of, refused
+from functrans.scipy.stats.comparisons import chi2_contingency, expected_of
+from functrans.scipy.stats.results import ConfidenceInterval, check_side, interval, tail_of
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["fisher_exact", "median_test"]
+__all__ = ["association", "chi2_contingency", "crosstab", "expected_freq", "margins", "odds_ratio",
+           "relative_risk"]
+
+Values = ArrayLike | Sequence[str]
+_STATIC: Final = MappingProxyType({"static": True})
 
 
-class MedianTestResult(NamedTuple):
-    """A statistic, its p-value, the median of all, and how many of each are above and below it."""
+def margins(a: ArrayLike) -> list[Array]:
+    """The sums of an array along all axes but each one, with as many axes.
+
+    >>> from functrans.scipy.stats import contingency
+    >>> [m.tolist() for m in contingency.margins([[1, 2, 3], [4, 5, 6]])]
+    [[[6], [15]], [[5, 7, 9]]]
+    """
+    x = jnp.asarray(a)
+    return [jnp.sum(x, tuple(i for i in range(x.ndim) if i != k), keepdims=True)
+            for k in range(x.ndim)]
+
+
+def expected_freq(observed: ArrayLike) -> Array:
+    """The frequencies of a table if its axes were independent: products of the margins.
+
+    >>> from functrans.scipy.stats import contingency
+    >>> contingency.expected_freq([[10, 10, 20], [20, 20, 20]]).tolist()
+    [[12.0, 12.0, 16.0], [18.0, 18.0, 24.0]]
+    """
+    (table,) = inexact(observed)
+    return expected_of(table)
+
+
+class CrosstabResult(NamedTuple):
+    """The values of each sequence, and how often each combination is."""
+
+    elements: tuple[Any, ...]
+    count: Array  # type: ignore[assignment]  # the name of SciPy, and of a method of tuples
+
+
+def crosstab(*args: Values, levels: Sequence[Values | None] | None = None, sparse: bool = False
+             ) -> CrosstabResult:
+    """How often each combination of the values of sequences of one length is.
+
+    Sequences are known, and may be of strings. `levels` has for each its values, of which others
+    are left out, or None: all that there are.
+
+    >>> from functrans.scipy.stats import contingency
+    >>> found = contingency.crosstab(["A", "B", "A", "A"], ["X", "X", "Y", "X"])
+    >>> found.count.tolist()
+    [[2, 1], [1, 0]]
+    """
+    if sparse:
+        raise refused("stats.contingency.crosstab", "sparse=True", "the table is an array.",
+                      "functrans.sparse.BCOO.fromdense(crosstab(x, y).count)")
+    known = [known_values("stats.contingency.crosstab", "a sequence", a, "the values are its rows "
+                          "and columns.", "call it outside of jit") if isinstance(a, Tracer)
+             else np.asarray(a) for a in args]
+    if not known or len({k.shape for k in known}) > 1 or known[0].ndim != 1:
+        raise ShapeError(f"scipy.stats.contingency.crosstab: the sequences have shapes "
+                         f"{[k.shape for k in known]}.", where=user_source(),
+                         why="they are vectors of one length.", fix="crosstab(x, y)")
+    given = [None] * len(known) if levels is None else list(levels)
+    if len(given) != len(known):
+        raise ArgumentError(f"scipy.stats.contingency.crosstab: there are {len(given)} levels for "
+                            f"{len(known)} sequences.", where=user_source())
+    elements, places, inside = [], [], np.ones(known[0].shape, bool)
+    for values, level in zip(known, given):
+        if level is None:
+            found, place = np.unique(values, return_inverse=True)
+        else:
+            found = np.asarray(level)
+            hits = values[:, None] == found
+            place = np.argmax(hits, 1) if found.size else np.zeros(values.shape, int)
+            inside &= hits.any(1)
+        elements.append(found)
+        places.append(place)
+    table = np.zeros([len(e) for e in elements], int)
+    np.add.at(table, tuple(p[inside] for p in places), 1)
+    return CrosstabResult(tuple(elements), jnp.asarray(table))
+
+
+def association(observed: ArrayLike, method: str = "cramer", correction: bool = False,
+                lambda_: str | float | None = None) -> Array:
+    """How much the rows and columns of a table depend on each other, from 0 to 1.
+
+    `method` is "cramer" (Cramér's V), "tschuprow" (T) or "pearson" (the coefficient of
+    contingency); `correction` and `lambda_` are those of `chi2_contingency`.
+
+    >>> from functrans.scipy.stats import contingency
+    >>> round(float(contingency.association([[100, 150], [203, 322], [420, 700], [320, 210]])), 4)
+    0.1862
+    """
+    one_of("stats.contingency.association", "method", method, ("cramer", "tschuprow", "pearson"))
+    (table,) = inexact(observed)
+    if table.ndim != 2 or min(table.shape) < 2:
+        raise ShapeError(f"scipy.stats.contingency.association: the table has shape "
+                         f"{table.shape}.", where=user_source(),
+                         why="it has two rows and columns or more.")
+    part = chi2_contingency(table, correction, lambda_).statistic / jnp.sum(table)
+    rows, columns = (n - 1 for n in table.shape)
+    if method == "pearson":
+        return jnp.sqrt(part / (1 + part))
+    return jnp.sqrt(part / (min(rows, columns) if method == "cramer" else math.sqrt(
+        rows * columns)))
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class RelativeRiskResult:
+    """A ratio of risks, and the counts that it is of."""
+
+    relative_risk: Array
+    exposed_cases: Array
+    exposed_total: Array
+    control_cases: Array
+    control_total: Array
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        """The interval by the logarithm's normal distribution: Katz et al. (1978)."""
+        score = NormalDist().inv_cdf(tail_of(confidence_level, "two-sided"))
+        a, b = self.exposed_cases, self.control_cases
+        some = (a > 0) & (b > 0)
+        error = jnp.sqrt(1 / jnp.where(a > 0, a, 1) - 1 / self.exposed_total + 1 / jnp.where(
+            b > 0, b, 1) - 1 / self.control_total)
+        low, high = (self.relative_risk * jnp.exp(way * score * error) for way in (-1, 1))
+        none = (a == 0) & (b == 0)
+        low = jnp.where(some, low, jnp.where((a == 0) & ~none, 0.0, math.nan))
+        high = jnp.where(some, high, jnp.where((b == 0) & ~none, math.inf, math.nan))
+        return ConfidenceInterval(low, high)
+
+
+def relative_risk(exposed_cases: ArrayLike, exposed_total: ArrayLike, control_cases: ArrayLike,
+                  control_total: ArrayLike) -> RelativeRiskResult:
+    """The risk of those who are exposed over that of the control; counts broadcast.
+
+    NaN without cases, infinite without cases in the control. The result has
+    `confidence_interval()`.
+
+    >>> from functrans.scipy.stats import contingency
+    >>> found = contingency.relative_risk(27, 122, 44, 487)
+    >>> round(float(found.relative_risk), 4)
+    2.4495
+    """
+    a, n, b, m = inexact(exposed_cases, exposed_total, control_cases, control_total)
+    none = b == 0
+    ratio = (a / n) / (jnp.where(none, 1, b) / m)
+    ratio = jnp.where(none, jnp.where(a == 0, math.nan, math.inf), ratio)
+    bad = (a < 0) | (b < 0) | (a > n) | (b > m) | (n < 1) | (m < 1)
+    return RelativeRiskResult(jnp.where(bad, math.nan, ratio), a, n, b, m)
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class OddsRatioResult:
+    """A ratio of odds, and the table that it is of."""
 
     statistic: Array
-    pvalue: Array
-    median: Array
-    table: Array
+    table: Array = dataclasses.field(repr=False)
+    kind: str = dataclasses.field(repr=False, metadata=_STATIC)
+
+    def confidence_interval(self, confidence_level: float = 0.95, alternative: str = "two-sided"
+                            ) -> ConfidenceInterval:
+        """The exact interval of a "conditional" ratio, of a "sample" one by its logarithm."""
+        check_side("contingency.odds_ratio", alternative)
+        level = tail_of(confidence_level, alternative)
+        table = self.table
+        empty = jnp.any(jnp.sum(table, 0) == 0) | jnp.any(jnp.sum(table, 1) == 0)
+        if self.kind == "sample":
+            score = NormalDist().inv_cdf(level)
+            error = jnp.sqrt(jnp.sum(1 / table))
+            logs = jnp.log(self.statistic)
+            low, high = jnp.exp(logs - score * error), jnp.exp(logs + score * error)
+        else:
+            law = _Conditional(np.asarray(table))
+            ends = (0.0 if law.x == law.low else law.solve(lambda r: law.above(r), 1 - level),
+                    math.inf if law.x == law.high else law.solve(lambda r: -law.below(r),
+                                                                 -(1 - level)))
+            low, high = (jnp.asarray(v, table.dtype) for v in ends)
+        low, high = jnp.where(empty, 0.0, low), jnp.where(empty, math.inf, high)
+        if alternative == "less":
+            low = jnp.zeros_like(low)
+        return interval(low, high, "greater") if alternative == "greater" else ConfidenceInterval(
+            low, high)
 
 
-_TIES = 1 + 1e-11  # probabilities that differ by rounding alone are equal
+class _Conditional:
+    """The first cell of a table of two by two, given its margins and the ratio of odds."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        whole = table.astype(int)
+        n1, n2 = (int(v) for v in whole.sum(1))
+        m = int(whole.sum(0)[0])
+        self.x, self.low, self.high = int(whole[0, 0]), max(0, m - n2), min(n1, m)
+        self.cells = np.arange(self.low, self.high + 1)
+        self.logs = np.array([-sum(math.lgamma(v + 1) for v in (
+            k, n1 - k, m - k, n2 - m + k)) for k in self.cells])
+
+    def masses(self, log_ratio: float) -> np.ndarray:
+        logs = self.logs + self.cells * log_ratio
+        out: np.ndarray = np.exp(logs - logs.max())
+        out /= out.sum()
+        return out
+
+    def mean(self, log_ratio: float) -> float:
+        return float(np.sum(self.cells * self.masses(log_ratio)))
+
+    def below(self, log_ratio: float) -> float:
+        return float(np.sum(self.masses(log_ratio)[self.cells <= self.x]))
+
+    def above(self, log_ratio: float) -> float:
+        return float(np.sum(self.masses(log_ratio)[self.cells >= self.x]))
+
+    def solve(self, rising: Callable[[float], float], value: float) -> float:
+        """The ratio where a function of its logarithm that rises has a value, by halving."""
+        low, high = -1.0, 1.0
+        while rising(low) > value and low > -700:
+            low *= 2
+        while rising(high) < value and high < 700:
+            high *= 2
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if rising(middle) < value else (low, middle)
+        return math.exp((low + high) / 2)
 
 
-def fisher_exact(table: ArrayLike, alternative: str | None = None, *,
-                 rng: Array | int | None = None, n_resamples: int = 9999) -> SignificanceResult:
-    """Whether rows and columns of a table are independent, given its margins.
+def odds_ratio(table: ArrayLike, *, kind: str = "conditional") -> OddsRatioResult:
+    """The ratio of the odds of two columns of a table of counts, two by two.
 
-    Of two by two the statistic is the ratio of the odds; of two sides (the default) the p-value is
-    that of all tables that are as improbable. Tables of shape (..., 2, 2) are tested each. An empty
-    row or column gives NaN and 1. Its time is that of the least margin.
+    `kind` is "sample", a d / (b c), or "conditional", the most likely one given the margins, of
+    which the table is known. NaN where a row or a column is empty. The result has
+    `confidence_interval()`.
+    Source: Cornfield, A Statistical Problem Arising from Retrospective Studies (1956).
 
-    Of a larger table (rows, columns), which is known, the statistic is its probability, and the
-    p-value the share of `n_resamples` random tables of its margins, and of itself, that are as
-    improbable; `rng` is a key or a seed (0 by default), and there is no `alternative`.
-    Source: Fisher, The Logic of Inductive Inference (1935).
-
-    >>> import functrans as ft
-    >>> odds, p = ft.scipy.stats.fisher_exact([[8, 2], [1, 5]])
-    >>> float(odds), round(float(p), 4)
-    (20.0, 0.035)
+    >>> from functrans.scipy.stats import contingency
+    >>> round(float(contingency.odds_ratio([[7, 15], [58, 472]]).statistic), 4)
+    3.7837
     """
+    one_of("stats.contingency.odds_ratio", "kind", kind, ("conditional", "sample"))
     (given,) = inexact(table)
-    if given.ndim == 2 and given.shape != (2, 2) and given.size:
-        if alternative is not None:
-            raise ArgumentError(f"scipy.stats.fisher_exact: alternative={alternative!r} of a "
-                                f"table of shape {given.shape}.", where=user_source(),
-                                why="a larger table has no sides.", fix="fisher_exact(table)")
-        return _resampled(given, rng, n_resamples)
-    alternative = "two-sided" if alternative is None else alternative
-    check_side("fisher_exact", alternative)
-    if given.ndim < 2 or given.shape[-2:] != (2, 2):
-        raise ShapeError(f"scipy.stats.fisher_exact: the table has shape {given.shape}.",
-                         where=user_source(), why="tables are (rows, columns), or (..., 2, 2).",
-                         fix="chi2_contingency(table)")
-    counts = lax.stop_gradient(given).astype(jnp.float64)
-    a, b, c, d = (counts[..., i, j] for i in (0, 1) for j in (0, 1))
-
-    def one(cells: Array) -> Array:
-        return _fisher_pvalue(cells[0], cells[1], cells[2], cells[3], alternative)
-
-    flat = jnp.stack([v.reshape(-1) for v in (a, b, c, d)], axis=1)
-    found = one(flat[0]) if flat.shape[0] == 1 else lax.map(one, flat)
-    p = found.reshape(a.shape)
-    a, b, c, d = (given[..., i, j] for i in (0, 1) for j in (0, 1))
-    empty = (a + b == 0) | (c + d == 0) | (a + c == 0) | (b + d == 0)
-    across = b * c
-    odds = jnp.where(across > 0, a * d / jnp.where(across > 0, across, 1), math.inf)
-    bad = jnp.any(jnp.isnan(given) | (given < 0), (-2, -1))
-    return SignificanceResult(jnp.where(empty | bad, math.nan, odds), jnp.where(
-        bad, math.nan, jnp.where(empty, 1, p)).astype(given.dtype))
-
-
-def _resampled(table: Array, rng: Any, count: int) -> SignificanceResult:
-    """A table among random ones of its margins: the columns of its observations are shuffled."""
-    known = known_values("stats.fisher_exact", "the table", table, "how many observations there "
-                         "are depends on its values.", "call it outside of jit")
-    whole = known.astype(int)
-    if (known != whole).any() or (known < 0).any() or not whole.any():
-        raise ArgumentError("scipy.stats.fisher_exact: the table has other values than counts.",
-                            where=user_source(), why="they are whole, and not all 0.")
-    rows, columns = whole.shape
-    row = np.repeat(np.arange(rows), whole.sum(1))
-    column = np.repeat(np.arange(columns), whole.sum(0))
-    sides = sum(math.lgamma(v + 1) for v in (*whole.sum(1), *whole.sum(0)))
-    margins = sides - math.lgamma(whole.sum() + 1)
-
-    def log_probability(cells: Array) -> Array:
-        return margins - jnp.sum(lax.lgamma(cells + 1.0))
-
-    def one(key: Array) -> Array:
-        place = row * columns + random.permutation(key, column)
-        cells = jnp.zeros(rows * columns).at[place].add(1.0)
-        return log_probability(cells.astype(jnp.float64))
-
-    found = log_probability(jnp.asarray(whole, jnp.float64))
-    key = random.key(int(rng or 0)) if rng is None or isinstance(rng, int) else rng
-    drawn = vmap(one, chunk_size=min(count, max(1, (1 << 22) // row.size)))(
-        random.split(key, count))
-    as_rare = jnp.sum(drawn <= found + 1e-9)
-    return SignificanceResult(jnp.exp(found).astype(table.dtype),
-                              ((as_rare + 1) / (count + 1)).astype(table.dtype))
-
-
-def _fisher_pvalue(a: Array, b: Array, c: Array, d: Array, alternative: str) -> Array:
-    """Sums of the probabilities of tables, each relative to that of the table that is there."""
-
-    def side(way: float) -> tuple[Array, Array]:
-        """The sum of all tables on one side, and of those that are as improbable."""
-        first = (a, b, c, d)
-
-        def there(state: Any) -> Any:
-            (a, b, c, d), *_ = state
-            # the next table has no negative cell
-            return (jnp.minimum(b, c) if way > 0 else jnp.minimum(a, d)) > 0
-
-        def step(state: Any) -> Any:
-            (a, b, c, d), weight, total, improbable = state
-            up, down = (b * c, (a + 1) * (d + 1)) if way > 0 else (a * d, (b + 1) * (c + 1))
-            weight = weight * up / down
-            cells = (a + way, b - way, c - way, d + way)
-            return cells, weight, total + weight, improbable + jnp.where(
-                weight <= _TIES, weight, 0)
-
-        none = jnp.zeros_like(a)
-        start = first, jnp.ones_like(a), none, none
-        *_, total, improbable = lax.while_loop(there, step, start)
-        return total, improbable
-
-    (above, rare_above), (below, rare_below) = side(1.0), side(-1.0)
-    chosen = {"less": below, "greater": above}.get(alternative, rare_above + rare_below)
-    return jnp.minimum(1, (1 + chosen) / (1 + above + below))
-
-
-def median_test(*samples: ArrayLike, ties: str = "below", correction: bool = True,
-                lambda_: str | float | None = None) -> MedianTestResult:
-    """Whether samples have one median: how many of each are above that of all, as a table.
-
-    Elements that are equal to the median are counted "below", "above", or left out ("ignore").
-    Source: Mood (1950).
-
-    >>> import functrans as ft
-    >>> found = ft.scipy.stats.median_test([1.0, 2.0, 3.0, 4.0], [3.0, 5.0, 6.0, 7.0])
-    >>> round(float(found.pvalue), 4)
-    0.4795
-    """
-    one_of("stats.median_test", "ties", ties, ("below", "above", "ignore"))
-    parts = groups("median_test", samples, None)
-    middle = jnp.median(jnp.concatenate(parts))
-    above = [jnp.sum(p >= middle if ties == "above" else p > middle) for p in parts]
-    below = [jnp.sum(p <= middle if ties == "below" else p < middle) for p in parts]
-    if not all(p.size for p in parts):
-        raise ArgumentError("scipy.stats.median_test: a sample is empty.", where=user_source())
-    table = jnp.stack([jnp.stack(above), jnp.stack(below)]).astype(parts[0].dtype)
-    found = chi2_contingency(table, correction, lambda_)
-    return MedianTestResult(found.statistic, found.pvalue, middle, table)
+    if given.shape != (2, 2):
+        raise ShapeError(f"scipy.stats.contingency.odds_ratio: the table has shape {given.shape}.",
+                         where=user_source(), why="it is two by two.")
+    empty = jnp.any(jnp.sum(given, 0) == 0) | jnp.any(jnp.sum(given, 1) == 0)
+    across = given[0, 1] * given[1, 0]
+    ratio = jnp.where(across > 0, given[0, 0] * given[1, 1] / jnp.where(across > 0, across, 1),
+                      math.inf)
+    if kind == "conditional":
+        known = known_values("stats.contingency.odds_ratio", "the table", given, "how many tables "
+                             "have its margins depends on it.", 'kind="sample"')
+        if (known != known.astype(int)).any() or (known < 0).any():
+            raise ArgumentError(f"scipy.stats.contingency.odds_ratio: the table is "
+                                f"{shown(known.tolist())}.", where=user_source(),
+                                why="it has counts, which are whole.", fix='kind="sample"')
+        if not bool(empty):
+            law = _Conditional(known)
+            value = 0.0 if law.x == law.low else math.inf if law.x == law.high else law.solve(
+                law.mean, law.x)
+            ratio = jnp.asarray(value, given.dtype)
+    return OddsRatioResult(jnp.where(empty, math.nan, ratio), given, kind)
 
 
 publish(globals(), __all__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +11,15 @@ import numpy as np
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
-from functrans.scipy.arguments import inexact, known_size, one_of
+from functrans.scipy.arguments import inexact, one_of
+from functrans.scipy.stats.missing import check_policy, count, present, refuse_missing, weighed
+from functrans.scipy.stats.samples import over_axis
 from functrans.scipy.stats.statistics import kurtosis, sample, skew
-from functrans.transforms.vmap import vmap
-from functrans.typing import Array, ArrayLike
+from functrans.typing import Array, ArrayLike, DTypeLike
 
-__all__ = ["binned_statistic", "circmean", "circstd",
-           "circvar", "cumfreq", "describe", "differential_entropy", "energy_distance", "gstd",
-           "gzscore", "kstat", "kstatvar", "median_abs_deviation", "percentileofscore", "pmean",
-           "relfreq", "scoreatpercentile", "tmax", "tmean", "tmin", "trim_mean", "tsem", "tstd",
+__all__ = ["circmean", "circstd", "circvar", "describe", "differential_entropy", "energy_distance",
+           "gstd", "gzscore", "kstat", "kstatvar", "median_abs_deviation", "percentileofscore",
+           "pmean", "scoreatpercentile", "tmax", "tmean", "tmin", "trim_mean", "tsem", "tstd",
            "tvar", "variation", "wasserstein_distance", "zmap"]
 
 
@@ -34,8 +34,9 @@ class DescribeResult(NamedTuple):
     kurtosis: Array
 
 
-def describe(a: ArrayLike, axis: int | None = 0, ddof: int = 1, bias: bool = True
-             ) -> DescribeResult:
+@over_axis("a", masks=True)
+def describe(a: ArrayLike, axis: int | None = 0, ddof: int = 1, bias: bool = True,
+             nan_policy: str = "propagate") -> DescribeResult:
     """The size of a sample, its extremes, mean, variance, skewness and kurtosis.
 
     >>> import functrans as ft
@@ -43,13 +44,21 @@ def describe(a: ArrayLike, axis: int | None = 0, ddof: int = 1, bias: bool = Tru
     >>> found.nobs, float(found.mean), float(found.variance)
     (3, 2.0, 1.0)
     """
-    x, axis = sample("describe", a, axis)
-    return DescribeResult(x.shape[axis], (jnp.min(x, axis), jnp.max(x, axis)), jnp.mean(x, axis),
-                          jnp.var(x, axis, ddof=ddof), skew(x, axis, bias),
-                          kurtosis(x, axis, bias=bias))
+    given, axis = sample("describe", a, axis)
+    x, mask = present("describe", given, nan_policy)
+    ends = [of(x, axis, where=mask, initial=far) for of, far in (
+        (jnp.min, math.inf), (jnp.max, -math.inf))] if mask is not None else [
+        jnp.min(x, axis), jnp.max(x, axis)]
+    size: Any = x.shape[axis] if mask is None else jnp.sum(mask, axis)
+    return DescribeResult(size, (ends[0], ends[1]), jnp.mean(x, axis, where=mask),
+                          jnp.var(x, axis, ddof=ddof, where=mask),
+                          skew(given, axis, bias, nan_policy),
+                          kurtosis(given, axis, bias=bias, nan_policy=nan_policy))
 
 
-def variation(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
+@over_axis("a", masks=True)
+def variation(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", ddof: int = 0, *,
+              keepdims: bool = False) -> Array:
     """The standard deviation over the mean.
 
     >>> import functrans as ft
@@ -57,10 +66,13 @@ def variation(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
     0.5
     """
     x, axis = sample("variation", a, axis)
-    return jnp.std(x, axis, ddof=ddof) / jnp.mean(x, axis)
+    x, mask = present("variation", x, nan_policy)
+    return jnp.std(x, axis, ddof=ddof, where=mask) / jnp.mean(x, axis, where=mask)
 
 
-def gstd(a: ArrayLike, axis: int | None = 0, ddof: int = 1) -> Array:
+@over_axis("a", masks=True)
+def gstd(a: ArrayLike, axis: int | None = 0, ddof: int = 1, *, keepdims: bool = False,
+         nan_policy: str = "propagate") -> Array:
     """The geometric standard deviation: that of logarithms, as a factor.
 
     >>> import functrans as ft
@@ -68,10 +80,13 @@ def gstd(a: ArrayLike, axis: int | None = 0, ddof: int = 1) -> Array:
     2.0
     """
     x, axis = sample("gstd", a, axis)
-    return jnp.exp(jnp.std(jnp.log(x), axis, ddof=ddof))
+    there = ~jnp.isnan(x) if nan_policy == "omit" else None
+    x = x if there is None else jnp.where(there, x, 1)
+    return jnp.exp(jnp.std(jnp.log(x), axis, ddof=ddof, where=there))
 
 
-def zmap(scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
+def zmap(scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int = 0,
+         nan_policy: str = "propagate") -> Array:
     """Scores less the mean of others, over their standard deviation.
 
     >>> import functrans as ft
@@ -79,10 +94,13 @@ def zmap(scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int 
     [1.0]
     """
     x, y = inexact(scores, compare)
-    return (x - jnp.mean(y, axis, keepdims=True)) / jnp.std(y, axis, ddof=ddof, keepdims=True)
+    y, mask = present("zmap", y, nan_policy)
+    return (x - jnp.mean(y, axis, keepdims=True, where=mask)) / jnp.std(
+        y, axis, ddof=ddof, keepdims=True, where=mask)
 
 
-def gzscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
+def gzscore(a: ArrayLike, *, axis: int | None = 0, ddof: int = 0,
+            nan_policy: str = "propagate") -> Array:
     """The z-scores of logarithms.
 
     >>> import functrans as ft
@@ -90,18 +108,21 @@ def gzscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0) -> Array:
     [-1.0, 1.0]
     """
     (x,) = inexact(a)
-    return zmap(jnp.log(x), jnp.log(x), axis, ddof)
+    return zmap(jnp.log(x), jnp.log(x), axis, ddof, nan_policy)
 
 
-def pmean(a: ArrayLike, p: float, *, axis: int | None = 0, weights: ArrayLike | None = None
-          ) -> Array:
-    """The mean of powers p, to 1 / p; the geometric mean for p = 0.
+@over_axis("a", "weights", masks=True)
+def pmean(a: ArrayLike, p: float, *, axis: int | None = 0, dtype: DTypeLike | None = None,
+          weights: ArrayLike | None = None, nan_policy: str = "propagate",
+          keepdims: bool = False) -> Array:
+    """The mean of powers p, to 1 / p; the geometric mean for p = 0; in `dtype` if one is given.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.pmean(ft.numpy.array([1.0, 7.0]), 2)), 4)
     5.0
     """
-    x, axis = sample("pmean", a, axis)
+    x, axis = sample("pmean", a if dtype is None else jnp.asarray(a).astype(dtype), axis)
+    x, weights = weighed(x, weights, nan_policy)
     if p == 0:
         mean: Any = jnp.average(jnp.log(x), axis, weights)
         return jnp.exp(mean)
@@ -114,18 +135,21 @@ def pmean(a: ArrayLike, p: float, *, axis: int | None = 0, weights: ArrayLike | 
 Limits = tuple[float | None, float | None] | None
 
 
-def _inside(x: Array, limits: Limits, inclusive: tuple[bool, bool]) -> Array:
+def _inside(x: Array, limits: Limits, inclusive: tuple[bool, bool], nan_policy: str = "propagate"
+            ) -> Array:
     low, high = (None, None) if limits is None else limits
     keep = jnp.ones(x.shape, bool)
     if low is not None:
         keep = keep & ((x >= low) if inclusive[0] else (x > low))
     if high is not None:
         keep = keep & ((x <= high) if inclusive[1] else (x < high))
-    return keep
+    return keep & ~jnp.isnan(x) if nan_policy == "omit" else keep
 
 
+@over_axis("a", masks=True)
 def tmean(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (True, True),
-          axis: int | None = None) -> Array:
+          axis: int | None = None, *, nan_policy: str = "propagate",
+          keepdims: bool = False) -> Array:
     """The mean of the elements within limits.
 
     >>> import functrans as ft
@@ -133,11 +157,13 @@ def tmean(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (T
     2.0
     """
     x, axis = sample("tmean", a, axis)
-    return jnp.mean(x, axis, where=_inside(x, limits, inclusive))
+    return jnp.mean(x, axis, where=_inside(x, limits, inclusive, nan_policy))
 
 
+@over_axis("a", masks=True)
 def tvar(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (True, True),
-         axis: int | None = 0, ddof: int = 1) -> Array:
+         axis: int | None = 0, ddof: int = 1, *, nan_policy: str = "propagate",
+         keepdims: bool = False) -> Array:
     """The variance of the elements within limits.
 
     >>> import functrans as ft
@@ -145,22 +171,26 @@ def tvar(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (Tr
     1.0
     """
     x, axis = sample("tvar", a, axis)
-    return jnp.var(x, axis, ddof=ddof, where=_inside(x, limits, inclusive))
+    return jnp.var(x, axis, ddof=ddof, where=_inside(x, limits, inclusive, nan_policy))
 
 
+@over_axis("a", masks=True)
 def tstd(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (True, True),
-         axis: int | None = 0, ddof: int = 1) -> Array:
+         axis: int | None = 0, ddof: int = 1, *, nan_policy: str = "propagate",
+         keepdims: bool = False) -> Array:
     """The standard deviation of the elements within limits.
 
     >>> import functrans as ft
     >>> float(ft.scipy.stats.tstd(ft.numpy.arange(6.0), (1, 3)))
     1.0
     """
-    return jnp.sqrt(tvar(a, limits, inclusive, axis, ddof))
+    return jnp.sqrt(tvar(a, limits, inclusive, axis, ddof, nan_policy=nan_policy))
 
 
+@over_axis("a", masks=True)
 def tsem(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (True, True),
-         axis: int | None = 0, ddof: int = 1) -> Array:
+         axis: int | None = 0, ddof: int = 1, *, nan_policy: str = "propagate",
+         keepdims: bool = False) -> Array:
     """The standard error of the mean of the elements within limits.
 
     >>> import functrans as ft
@@ -168,12 +198,13 @@ def tsem(a: ArrayLike, limits: Limits = None, inclusive: tuple[bool, bool] = (Tr
     0.6455
     """
     x, where = sample("tsem", a, axis)
-    count = jnp.sum(_inside(x, limits, inclusive), where)
-    return tstd(a, limits, inclusive, axis, ddof) / jnp.sqrt(count.astype(x.dtype))
+    left = count(x, where, _inside(x, limits, inclusive, nan_policy))
+    return tstd(a, limits, inclusive, axis, ddof, nan_policy=nan_policy) / jnp.sqrt(left)
 
 
+@over_axis("a", masks=True)
 def tmin(a: ArrayLike, lowerlimit: float | None = None, axis: int | None = 0,
-         inclusive: bool = True) -> Array:
+         inclusive: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The least of the elements from a limit on; NaN where there is none.
 
     >>> import functrans as ft
@@ -181,13 +212,14 @@ def tmin(a: ArrayLike, lowerlimit: float | None = None, axis: int | None = 0,
     2.0
     """
     x, axis = sample("tmin", a, axis)
-    keep = _inside(x, (lowerlimit, None), (inclusive, True))
+    keep = _inside(x, (lowerlimit, None), (inclusive, True), nan_policy)
     found = jnp.min(x, axis, where=keep, initial=jnp.inf)
     return jnp.where(jnp.any(keep, axis), found, jnp.nan)
 
 
+@over_axis("a", masks=True)
 def tmax(a: ArrayLike, upperlimit: float | None = None, axis: int | None = 0,
-         inclusive: bool = True) -> Array:
+         inclusive: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The largest of the elements up to a limit; NaN where there is none.
 
     >>> import functrans as ft
@@ -195,12 +227,14 @@ def tmax(a: ArrayLike, upperlimit: float | None = None, axis: int | None = 0,
     3.0
     """
     x, axis = sample("tmax", a, axis)
-    keep = _inside(x, (None, upperlimit), (True, inclusive))
+    keep = _inside(x, (None, upperlimit), (True, inclusive), nan_policy)
     found = jnp.max(x, axis, where=keep, initial=-jnp.inf)
     return jnp.where(jnp.any(keep, axis), found, jnp.nan)
 
 
-def trim_mean(a: ArrayLike, proportiontocut: float, axis: int | None = 0) -> Array:
+@over_axis("a")
+def trim_mean(a: ArrayLike, proportiontocut: float, axis: int | None = 0, *,
+              nan_policy: str = "propagate", keepdims: bool = False) -> Array:
     """The mean without a part of the least and the largest elements.
 
     >>> import functrans as ft
@@ -217,9 +251,10 @@ def trim_mean(a: ArrayLike, proportiontocut: float, axis: int | None = 0) -> Arr
     return jnp.mean(ordered[..., cut:n - cut], -1)
 
 
+@over_axis("x")
 def median_abs_deviation(x: ArrayLike, axis: int | None = 0,
-                         center: Callable[..., Any] | None = None, scale: float | str = 1.0
-                         ) -> Array:
+                         center: Callable[..., Any] | None = None, scale: float | str = 1.0,
+                         nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The median of the distances from the median; `scale` "normal" makes it a standard deviation.
 
     >>> import functrans as ft
@@ -235,7 +270,8 @@ def median_abs_deviation(x: ArrayLike, axis: int | None = 0,
     return jnp.median(off, axis) / scale
 
 
-def percentileofscore(a: ArrayLike, score: ArrayLike, kind: str = "rank") -> Array:
+def percentileofscore(a: ArrayLike, score: ArrayLike, kind: str = "rank",
+                      nan_policy: str = "propagate") -> Array:
     """The percentage of elements below scores: of equal ones half ("rank"), all, none, or "mean".
 
     `kind` is "rank", "weak", "strict" or "mean".
@@ -247,13 +283,21 @@ def percentileofscore(a: ArrayLike, score: ArrayLike, kind: str = "rank") -> Arr
     one_of("stats.percentileofscore", "kind", kind, ("rank", "weak", "strict", "mean"))
     x, at = inexact(a, score)
     x = jnp.ravel(x)
-    n = x.shape[0]
+    check_policy("percentileofscore", nan_policy)
+    if nan_policy == "raise":
+        refuse_missing("percentileofscore", x)
+        refuse_missing("percentileofscore", at)
+    lost = jnp.isnan(at)
+    if nan_policy == "omit":
+        n: Any = count(x, 0, ~jnp.isnan(x))
+    else:
+        n, lost = x.shape[0], lost | jnp.any(jnp.isnan(x))
     below, up_to = (jnp.sum(v, -1).astype(x.dtype) for v in (x < at[..., None], x <= at[..., None]))
     if kind == "rank":
         part = (below + up_to + (below < up_to)) / 2
     else:
         part = up_to if kind == "weak" else below if kind == "strict" else (below + up_to) / 2
-    return part * (100 / n)
+    return jnp.where(lost, jnp.nan, part * (100 / n))
 
 
 def scoreatpercentile(a: ArrayLike, per: ArrayLike, limit: tuple[float, float] | None = None,
@@ -276,47 +320,53 @@ def scoreatpercentile(a: ArrayLike, per: ArrayLike, limit: tuple[float, float] |
 # Directions ----------------------------------------------------------------------------------
 
 
-def _mean_vector(name: str, samples: ArrayLike, high: float, low: float, axis: int | None
-                 ) -> tuple[Array, Array]:
+def _mean_vector(name: str, samples: ArrayLike, high: float, low: float, axis: int | None,
+                 nan_policy: str) -> tuple[Array, Array]:
     x, axis = sample(name, samples, axis)
+    x, mask = present(name, x, nan_policy)
     angles = (x - low) * (2 * math.pi / (high - low))
-    return jnp.mean(jnp.sin(angles), axis), jnp.mean(jnp.cos(angles), axis)
+    return jnp.mean(jnp.sin(angles), axis, where=mask), jnp.mean(
+        jnp.cos(angles), axis, where=mask)
 
 
-def circmean(samples: ArrayLike, high: float = 2 * math.pi, low: float = 0,
-             axis: int | None = None) -> Array:
+@over_axis("samples", masks=True)
+def circmean(samples: ArrayLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None,
+             nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The mean of angles in a range that repeats.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.circmean([10.0, 350.0, 30.0], high=360)), 3)
     10.0
     """
-    s, c = _mean_vector("circmean", samples, high, low, axis)
+    s, c = _mean_vector("circmean", samples, high, low, axis, nan_policy)
     turn = high - low
     return jnp.mod(jnp.arctan2(s, c) * (turn / (2 * math.pi)), turn) + low
 
 
-def circvar(samples: ArrayLike, high: float = 2 * math.pi, low: float = 0,
-            axis: int | None = None) -> Array:
+@over_axis("samples", masks=True)
+def circvar(samples: ArrayLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None,
+            nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """1 less the length of the mean of unit vectors.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.circvar([0.0, 1.0])), 4)
     0.1224
     """
-    s, c = _mean_vector("circvar", samples, high, low, axis)
+    s, c = _mean_vector("circvar", samples, high, low, axis, nan_policy)
     return 1 - jnp.minimum(1, jnp.hypot(s, c))
 
 
-def circstd(samples: ArrayLike, high: float = 2 * math.pi, low: float = 0,
-            axis: int | None = None, *, normalize: bool = False) -> Array:
+@over_axis("samples", masks=True)
+def circstd(samples: ArrayLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None,
+            nan_policy: str = "propagate", *, normalize: bool = False,
+            keepdims: bool = False) -> Array:
     """The root of -2 log of the length of the mean of unit vectors, in units of the range.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.circstd([0.0, 1.0])), 4)
     0.511
     """
-    s, c = _mean_vector("circstd", samples, high, low, axis)
+    s, c = _mean_vector("circstd", samples, high, low, axis, nan_policy)
     found = jnp.sqrt(-2 * jnp.log(jnp.minimum(1, jnp.hypot(s, c))))
     return found if normalize else found * ((high - low) / (2 * math.pi))
 
@@ -370,9 +420,14 @@ def energy_distance(u_values: ArrayLike, v_values: ArrayLike, u_weights: ArrayLi
     return jnp.where(total > 0, jnp.sqrt(2 * jnp.where(total > 0, total, 1)), 0)
 
 
+@over_axis("values", least=3)
 def differential_entropy(values: ArrayLike, *, window_length: int | None = None,
-                         base: float | None = None, axis: int = 0) -> Array:
+                         base: float | None = None, axis: int = 0, method: str = "auto",
+                         nan_policy: str = "propagate", keepdims: bool = False) -> Array:
     """The entropy of the density of a sample, by the distances of its order: Vasicek (1976).
+
+    `method` is "vasicek", "van es", "ebrahimi", "correa", or "auto": that of Van Es up to 10
+    elements, of Ebrahimi up to 1,000, of Vasicek from there on.
 
     >>> import functrans as ft
     >>> x = ft.numpy.linspace(0.0, 1.0, 1000)
@@ -387,20 +442,34 @@ def differential_entropy(values: ArrayLike, *, window_length: int | None = None,
         raise ArgumentError(f"scipy.stats.differential_entropy: window_length is {m}, the sample "
                             f"has {n} elements.", where=user_source(), why="twice the window is "
                             "less than the sample.")
-    # of many elements Vasicek's estimate, of fewer those of Ebrahimi and of Van Es
+    methods = ("auto", "vasicek", "van es", "ebrahimi", "correa")
+    one_of("stats.differential_entropy", "method", method, methods)
+    if method == "auto":
+        method = "van es" if n <= 10 else "ebrahimi" if n <= 1000 else "vasicek"
     ordered = jnp.sort(lines, -1)
-    if n <= 10:
+    if method == "correa":
+        found = _correa(ordered, m)
+    elif method == "van es":
         k = np.arange(m, n + 1)
         apart = ordered[..., m:] - ordered[..., :-m]
         found = jnp.sum(jnp.log((n + 1) / m * apart), -1) / (n - m) + float(
             np.sum(1 / k) + math.log(m) - math.log(n + 1))
-    elif n <= 1000:
+    elif method == "ebrahimi":
         i = np.arange(1, n + 1)
         c = np.where(i <= m, 1 + (i - 1) / m, np.where(i >= n - m + 1, 1 + (n - i) / m, 2.0))
         found = jnp.mean(jnp.log(n * _gaps(ordered, m) / jnp.asarray(c * m).astype(x.dtype)), -1)
     else:
         found = jnp.mean(jnp.log(n / (2 * m) * _gaps(ordered, m)), -1)
     return found if base is None else found / math.log(base)
+
+
+def _correa(ordered: Array, m: int) -> Array:
+    n = ordered.shape[-1]
+    offsets = np.arange(-m, m + 1)
+    near = ordered[..., np.clip(np.arange(n) + offsets[:, None], 0, n - 1)]
+    off = near - jnp.mean(near, -2, keepdims=True)
+    places = jnp.asarray(offsets[:, None]).astype(ordered.dtype)
+    return -jnp.mean(jnp.log(jnp.sum(off * places, -2) / (n * jnp.sum(off * off, -2))), -1)
 
 
 def _gaps(ordered: Array, m: int) -> Array:
@@ -410,7 +479,9 @@ def _gaps(ordered: Array, m: int) -> Array:
     return ordered[..., np.minimum(places + m, n - 1)] - ordered[..., np.maximum(places - m, 0)]
 
 
-def kstat(data: ArrayLike, n: int = 2, *, axis: int | None = None) -> Array:
+@over_axis("data", masks=True)
+def kstat(data: ArrayLike, n: int = 2, *, axis: int | None = None, nan_policy: str = "propagate",
+          keepdims: bool = False) -> Array:
     """The unbiased estimate of the cumulant of order n, from 1 to 4: Fisher's k-statistic.
 
     >>> import functrans as ft
@@ -419,20 +490,23 @@ def kstat(data: ArrayLike, n: int = 2, *, axis: int | None = None) -> Array:
     """
     one_of("stats.kstat", "n", n, (1, 2, 3, 4))
     x, axis = sample("kstat", data, axis)
-    size = float(x.shape[axis])
-    mean = jnp.mean(x, axis, keepdims=True)
+    x, mask = present("kstat", x, nan_policy)
+    size: Any = float(x.shape[axis]) if mask is None else count(x, axis, mask)
+    mean = jnp.mean(x, axis, keepdims=True, where=mask)
     if n == 1:
         return jnp.squeeze(mean, axis)
-    sums = [jnp.sum((x - mean) ** k, axis) for k in (2, 3, 4)]
+    sums = [jnp.sum((x - mean) ** k, axis, where=mask) for k in (2, 3, 4)]
     if n == 2:
-        return sums[0] / (size - 1)
+        return jnp.asarray(sums[0] / (size - 1))
     if n == 3:
-        return size * sums[1] / ((size - 1) * (size - 2))
-    return size * ((size + 1) * sums[2] - 3 * (size - 1) / size * sums[0] ** 2) / (
-        (size - 1) * (size - 2) * (size - 3))
+        return jnp.asarray(size * sums[1] / ((size - 1) * (size - 2)))
+    return jnp.asarray(size * ((size + 1) * sums[2] - 3 * (size - 1) / size * sums[0] ** 2) / (
+        (size - 1) * (size - 2) * (size - 3)))
 
 
-def kstatvar(data: ArrayLike, n: int = 2, *, axis: int | None = None) -> Array:
+@over_axis("data", masks=True)
+def kstatvar(data: ArrayLike, n: int = 2, *, axis: int | None = None, nan_policy: str = "propagate",
+             keepdims: bool = False) -> Array:
     """The unbiased estimate of the variance of `kstat` of order 1 or 2.
 
     >>> import functrans as ft
@@ -441,134 +515,12 @@ def kstatvar(data: ArrayLike, n: int = 2, *, axis: int | None = None) -> Array:
     """
     one_of("stats.kstatvar", "n", n, (1, 2))
     x, where = sample("kstatvar", data, axis)
-    size = x.shape[where]
-    k2 = kstat(x, 2, axis=where)
+    size: Any = count(x, where, ~jnp.isnan(x)) if nan_policy == "omit" else x.shape[where]
+    k2 = kstat(x, 2, axis=where, nan_policy=nan_policy)
     if n == 1:
-        return k2 / size
-    return (2 * size * k2 * k2 + (size - 1) * kstat(x, 4, axis=where)) / (size * (size + 1))
-
-
-# Bins ----------------------------------------------------------------------------------------
-
-
-class BinnedStatistic(NamedTuple):
-    """A statistic of each bin, the edges, and the bin of each element from 1 on."""
-
-    statistic: Array
-    bin_edges: Array
-    binnumber: Array
-
-
-def binned_statistic(x: ArrayLike, values: ArrayLike, statistic: str = "mean",
-                     bins: int | Sequence[float] | Array = 10,
-                     range: tuple[float, float] | None = None) -> BinnedStatistic:
-    """A statistic of the values of each bin of x.
-
-    `statistic` is "mean", "std", "sum", "count", "min", "max" or "median"; bins without values have
-    NaN, sums and counts 0. `bins` are their number in `range`, or their edges.
-
-    >>> import functrans as ft
-    >>> found = ft.scipy.stats.binned_statistic([0.0, 0.1, 0.9], [1.0, 2.0, 4.0], "sum", bins=2)
-    >>> found.statistic.tolist(), found.binnumber.tolist()
-    ([3.0, 4.0], [1, 1, 2])
-    """
-    one_of("stats.binned_statistic", "statistic", statistic, (
-        "mean", "std", "sum", "count", "min", "max", "median"))
-    at, v = inexact(x, values)
-    if at.ndim != 1 or v.shape[-1:] != at.shape:
-        raise ShapeError(f"scipy.stats.binned_statistic: x has shape {at.shape}, values {v.shape}.",
-                         where=user_source(), why="there is a value for each element of x.")
-    if isinstance(bins, int):
-        count = known_size("stats.binned_statistic", "bins", bins)
-        low, high = (jnp.min(at), jnp.max(at)) if range is None else range
-        same = low == high
-        edges = jnp.linspace(jnp.where(same, low - 0.5, low), jnp.where(same, high + 0.5, high),
-                             count + 1, dtype=at.dtype)
-    else:
-        edges = jnp.asarray(bins).astype(at.dtype)
-        count = edges.shape[0] - 1
-    number = jnp.searchsorted(edges, at, side="right")
-    number = jnp.where(at == edges[-1], count, number)
-
-    def of(line: Array) -> Array:
-        sums = jnp.zeros(count + 2, line.dtype)
-        sizes = sums.at[number].add(1)[1:-1]
-        none = sizes == 0
-        safe = jnp.where(none, 1, sizes)
-        if statistic == "count":
-            return sizes
-        if statistic in ("min", "max"):
-            worst = jnp.full(count + 2, jnp.inf if statistic == "min" else -jnp.inf, line.dtype)
-            best = worst.at[number]
-            found = (best.min(line) if statistic == "min" else best.max(line))[1:-1]
-        elif statistic == "median":
-            order = jnp.lexsort((line, number))
-            ordered = line[order]
-            whole = jnp.zeros(count + 2, jnp.int32).at[number].add(1)
-            first = (jnp.cumsum(whole) - whole)[1:-1]
-            last = line.shape[0] - 1
-            a, b = (ordered[jnp.clip(first + (whole[1:-1] - k) // 2, 0, last)] for k in (1, 0))
-            found = (a + b) / 2
-        else:
-            total = sums.at[number].add(line)
-            if statistic == "sum":
-                return total[1:-1]
-            found = total[1:-1] / safe
-            if statistic == "std":
-                means = jnp.pad(found, 1)
-                square = sums.at[number].add((line - means[number]) ** 2)[1:-1] / safe
-                found = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
-        return jnp.where(none, jnp.nan, found)
-
-    out = of(v) if v.ndim == 1 else vmap(of)(v.reshape(-1, v.shape[-1])).reshape(
-        *v.shape[:-1], count)
-    return BinnedStatistic(out, edges, number)
-
-
-class CumfreqResult(NamedTuple):
-    """Frequencies of bins, their lower end and width."""
-
-    frequency: Array
-    lowerlimit: Array
-    binsize: Array
-
-
-def relfreq(a: ArrayLike, numbins: int = 10,
-            defaultreallimits: tuple[float, float] | None = None,
-            weights: ArrayLike | None = None) -> CumfreqResult:
-    """The share of elements in each of `numbins` bins, which go half of one beyond the extremes.
-
-    >>> import functrans as ft
-    >>> ft.scipy.stats.relfreq([1.0, 2.0, 2.0, 3.0], 3).frequency.tolist()
-    [0.25, 0.5, 0.25]
-    """
-    x, _ = sample("relfreq", a, None)
-    count = known_size("stats.relfreq", "numbins", numbins)
-    if defaultreallimits is None:
-        low, high = jnp.min(x), jnp.max(x)
-        half = (high - low) / (2 * (count - 1)) if count > 1 else jnp.zeros_like(low)
-        low, high = low - half, high + half
-    else:
-        low, high = (jnp.asarray(v).astype(x.dtype) for v in defaultreallimits)
-    width = (high - low) / count
-    counted = binned_statistic(x, x, "count", low + width * jnp.arange(count + 1)).statistic \
-        if weights is None else binned_statistic(
-            x, jnp.ravel(jnp.asarray(weights)), "sum", low + width * jnp.arange(
-                count + 1)).statistic
-    return CumfreqResult(counted / x.shape[0], low, width)
-
-
-def cumfreq(a: ArrayLike, numbins: int = 10,
-            defaultreallimits: tuple[float, float] | None = None,
-            weights: ArrayLike | None = None) -> CumfreqResult:
-    """The number of elements in each bin and those before; see `relfreq`.
-
-    >>> import functrans as ft
-    >>> ft.scipy.stats.cumfreq([1.0, 2.0, 2.0, 3.0], 3).frequency.tolist()
-    [1.0, 3.0, 4.0]
-    """
-    found = relfreq(a, numbins, defaultreallimits, weights)
-    return CumfreqResult(jnp.cumsum(found.frequency * jnp.size(a)), found.lowerlimit, found.binsize)
+        return jnp.asarray(k2 / size)
+    k4 = kstat(x, 4, axis=where, nan_policy=nan_policy)
+    return jnp.asarray((2 * size * k2 * k2 + (size - 1) * k4) / (size * (size + 1)))
 
 
 publish(globals(), __all__)

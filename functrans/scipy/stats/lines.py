@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from functrans import numpy as jnp
-from functrans.core.errors import ShapeError, publish
+from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.stats.comparisons import groups
@@ -19,15 +21,19 @@ from functrans.scipy.stats.results import (
     normal_pvalue,
     t_pvalue,
 )
+from functrans.scipy.stats.samples import over_axis
+from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["kendalltau", "linregress", "pointbiserialr", "siegelslopes", "theilslopes"]
 
+_T = TypeVar("_T")
 _EXACT_TAU = 33  # elements up to which SciPy counts permutations
 
 
-def linregress(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *,
-               axis: int | None = 0) -> LinregressResult:
+@over_axis("x", "y", paired=True, least=2)
+def linregress(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *, axis: int | None = 0,
+               nan_policy: str = "propagate", keepdims: bool = False) -> LinregressResult:
     """The line of least squares through pairs.
 
     Unpacks to five values, and has the `intercept_stderr` besides.
@@ -66,7 +72,9 @@ def _pairs(name: str, x: ArrayLike, y: ArrayLike, axis: int | None) -> tuple[Arr
     return a, b
 
 
-def pointbiserialr(x: ArrayLike, y: ArrayLike) -> SignificanceResult:
+@over_axis("x", "y", paired=True, least=2)
+def pointbiserialr(x: ArrayLike, y: ArrayLike, *, axis: int | None = 0,
+                   nan_policy: str = "propagate", keepdims: bool = False) -> SignificanceResult:
     """The correlation of a mask with numbers, and its p-value.
 
     >>> import functrans as ft
@@ -74,12 +82,14 @@ def pointbiserialr(x: ArrayLike, y: ArrayLike) -> SignificanceResult:
     >>> round(float(r.statistic), 4)
     0.8452
     """
-    line = linregress(x, y)
+    line = linregress(x, y, axis=axis)
     return SignificanceResult(line.rvalue, line.pvalue)
 
 
-def kendalltau(x: ArrayLike, y: ArrayLike, *, method: str = "auto", variant: str = "b",
-               alternative: str = "two-sided") -> SignificanceResult:
+@over_axis("x", "y", paired=True, least=2)
+def kendalltau(x: ArrayLike, y: ArrayLike, *, nan_policy: str = "propagate", method: str = "auto",
+               variant: str = "b", alternative: str = "two-sided", axis: int | None = None,
+               keepdims: bool = False) -> SignificanceResult:
     """Kendall's correlation: pairs of one order less those of the other, over all of them.
 
     `variant` is "b", which takes ties into account, or "c". `method` is "asymptotic", "exact"
@@ -93,7 +103,19 @@ def kendalltau(x: ArrayLike, y: ArrayLike, *, method: str = "auto", variant: str
     one_of("stats.kendalltau", "alternative", alternative, SIDES)
     one_of("stats.kendalltau", "method", method, ("auto", "asymptotic", "exact"))
     one_of("stats.kendalltau", "variant", variant, ("b", "c"))
-    a, b = _pairs("kendalltau", x, y, None)
+    return _each_line(lambda a, b: _kendalltau(a, b, method, variant, alternative),
+                      *_pairs("kendalltau", x, y, axis))
+
+
+def _each_line(of: Callable[[Array, Array], _T], a: Array, b: Array) -> _T:
+    """A function of vectors, of the last axes."""
+    for _ in a.shape[:-1]:
+        of = vmap(of)
+    return of(a, b)
+
+
+def _kendalltau(a: Array, b: Array, method: str, variant: str, alternative: str
+                ) -> SignificanceResult:
     n = a.shape[0]
     upper = jnp.asarray(np.triu(np.ones((n, n), bool), 1))
     way_a, way_b = (jnp.sign(v[:, None] - v) for v in (a, b))
@@ -138,11 +160,21 @@ class Slopes(NamedTuple):
     intercept: Array
 
 
-def _points(name: str, y: ArrayLike, x: ArrayLike | None) -> tuple[Array, Array]:
+class TheilslopesResult(NamedTuple):
+    """A line through medians, and the ends of the confidence interval of its slope."""
+
+    slope: Array
+    intercept: Array
+    low_slope: Array
+    high_slope: Array
+
+
+def _points(name: str, y: ArrayLike, x: ArrayLike | None, axis: int | None) -> tuple[Array, Array]:
     """Places, which are the numbers from 0 on where none are given, and values."""
     (b,) = inexact(y)
-    places = jnp.arange(b.shape[0]) if x is None else jnp.asarray(x)
-    return _pairs(name, places.astype(b.dtype), b, None)
+    n = b.size if axis is None else b.shape[axis]
+    places = jnp.broadcast_to(jnp.arange(n), b.shape) if x is None else jnp.asarray(x)
+    return _pairs(name, places.astype(b.dtype), b, axis)
 
 
 def _over(rise: Array, run: Array) -> Array:
@@ -150,11 +182,15 @@ def _over(rise: Array, run: Array) -> Array:
     return jnp.where(run == 0, jnp.nan, rise / jnp.where(run == 0, 1, run))
 
 
-def theilslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "separate") -> Slopes:
+@over_axis("y", "x", paired=True, least=2)
+def theilslopes(y: ArrayLike, x: ArrayLike | None = None, alpha: float = 0.95,
+                method: str = "separate", *, axis: int | None = None, nan_policy: str = "propagate",
+                keepdims: bool = False) -> TheilslopesResult:
     """The median of the slopes of all pairs with different x, and the intercept: Theil and Sen.
 
     `method` is "separate" (the median of y less slope times that of x) or "joint" (the median of
-    what is left).
+    what is left). The slope has the ends of an interval of confidence `alpha`.
+    Source: Sen, Estimates of the Regression Coefficient Based on Kendall's Tau (1968).
 
     >>> import functrans as ft
     >>> line = ft.scipy.stats.theilslopes([0.0, 2.0, 4.0, 6.0, 100.0])
@@ -162,16 +198,35 @@ def theilslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "separat
     2.0
     """
     one_of("stats.theilslopes", "method", method, ("separate", "joint"))
-    a, b = _points("theilslopes", y, x)
-    rows, columns = np.triu_indices(a.shape[0], 1)
-    slopes = _over(b[columns] - b[rows], a[columns] - a[rows])
+    if not 0 <= alpha <= 1:
+        raise ArgumentError(f"scipy.stats.theilslopes: alpha is {shown(alpha)}.",
+                            where=user_source(), why="it is a probability.", fix="alpha=0.95")
+    return _each_line(lambda a, b: _theilslopes(a, b, alpha, method),
+                      *_points("theilslopes", y, x, axis))
+
+
+def _theilslopes(a: Array, b: Array, alpha: float, method: str) -> TheilslopesResult:
+    n = a.shape[0]
+    rows, columns = np.triu_indices(n, 1)
+    slopes = jnp.sort(_over(b[columns] - b[rows], a[columns] - a[rows]))
     slope = jnp.nanmedian(slopes)
-    if method == "joint":
-        return Slopes(slope, jnp.median(b - slope * a))
-    return Slopes(slope, jnp.median(b) - slope * jnp.median(a))
+    intercept = jnp.median(b - slope * a) if method == "joint" else jnp.median(
+        b) - slope * jnp.median(a)
+    ties = sum(jnp.sum((c - 1) * (2 * c + 5)) for c in (
+        jnp.sum(v[:, None] == v, -1).astype(a.dtype) for v in (a, b)))
+    spread = jnp.sqrt(jnp.maximum((n * (n - 1) * (2 * n + 5) - ties) / 18, 0))
+    count = jnp.sum(~jnp.isnan(slopes)).astype(a.dtype)
+    reach = NormalDist().inv_cdf(max(min(alpha, 1 - alpha) / 2, 1e-300)) * spread
+    high = jnp.clip(jnp.round((count - reach) / 2), 0, count - 1)
+    low = jnp.clip(jnp.round((count + reach) / 2) - 1, 0, None)
+    ends = [slopes[v.astype(int)] for v in (low, high)]
+    return TheilslopesResult(slope, intercept, *ends)
 
 
-def siegelslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "hierarchical") -> Slopes:
+@over_axis("y", "x", paired=True, least=2)
+def siegelslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "hierarchical", *,
+                 axis: int | None = None, nan_policy: str = "propagate",
+                 keepdims: bool = False) -> Slopes:
     """The median of the medians of the slopes from each point, and the intercept: Siegel (1982).
 
     >>> import functrans as ft
@@ -180,13 +235,16 @@ def siegelslopes(y: ArrayLike, x: ArrayLike | None = None, method: str = "hierar
     2.0
     """
     one_of("stats.siegelslopes", "method", method, ("hierarchical", "separate"))
-    a, b = _points("siegelslopes", y, x)
-    run = a - a[:, None]
-    slope = jnp.median(jnp.nanmedian(_over(b - b[:, None], run), axis=1))
-    if method == "separate":
-        cut = _over(b[:, None] * a - b * a[:, None], run)
-        return Slopes(slope, jnp.median(jnp.nanmedian(cut, axis=1)))
-    return Slopes(slope, jnp.median(b - slope * a))
+
+    def of(a: Array, b: Array) -> Slopes:
+        run = a - a[:, None]
+        slope = jnp.median(jnp.nanmedian(_over(b - b[:, None], run), axis=1))
+        if method == "separate":
+            cut = _over(b[:, None] * a - b * a[:, None], run)
+            return Slopes(slope, jnp.median(jnp.nanmedian(cut, axis=1)))
+        return Slopes(slope, jnp.median(b - slope * a))
+
+    return _each_line(of, *_points("siegelslopes", y, x, axis))
 
 
 publish(globals(), __all__)

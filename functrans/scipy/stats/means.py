@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
+
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
-from functrans.scipy.arguments import inexact
+from functrans.scipy.arguments import inexact, known_values, refused
+from functrans.scipy.stats.methods import Resampling
 from functrans.scipy.stats.missing import count, present
+from functrans.scipy.stats.resampling import resampled
 from functrans.scipy.stats.results import TtestResult, check_side, t_pvalue
+from functrans.scipy.stats.samples import over_axis
 from functrans.scipy.stats.statistics import sample
 from functrans.typing import Array, ArrayLike
 
@@ -27,8 +34,10 @@ def _summary(name: str, x: Array, axis: int, nan_policy: str) -> tuple[Array, Ar
         jnp.std(values, axis, ddof=1, where=mask)
 
 
+@over_axis("a", masks=True)
 def ttest_1samp(a: ArrayLike, popmean: ArrayLike, axis: int | None = 0,
-                nan_policy: str = "propagate", alternative: str = "two-sided") -> TtestResult:
+                nan_policy: str = "propagate", alternative: str = "two-sided", *,
+                keepdims: bool = False) -> TtestResult:
     """Whether the mean is `popmean`, by Student's t.
 
     Along an axis (None: of all elements). `nan_policy="omit"` leaves NaN out. The result unpacks
@@ -46,13 +55,15 @@ def ttest_1samp(a: ArrayLike, popmean: ArrayLike, axis: int | None = 0,
     x, axis = sample("ttest_1samp", a, axis)
     n, mean, spread = _summary("ttest_1samp", x, axis, nan_policy)
     other = inexact(x, popmean)[1]
-    if other.ndim == x.ndim and other.ndim:
-        other = jnp.squeeze(other, axis)
+    # of as many axes as the sample was given, with 1 along that of the test
+    if other.ndim > mean.ndim and other.shape:
+        other = other.reshape(mean.shape)
     return _tested(mean, mean - other, spread / jnp.sqrt(n), n - 1, alternative)
 
 
+@over_axis("a", "b", paired=True, masks=True)
 def ttest_rel(a: ArrayLike, b: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-              alternative: str = "two-sided") -> TtestResult:
+              alternative: str = "two-sided", *, keepdims: bool = False) -> TtestResult:
     """Whether the mean of the differences of pairs is 0; see `ttest_1samp`.
 
     >>> import functrans as ft
@@ -71,12 +82,14 @@ def ttest_rel(a: ArrayLike, b: ArrayLike, axis: int | None = 0, nan_policy: str 
     return ttest_1samp(x - y, 0.0, axis, nan_policy, alternative)
 
 
-def ttest_ind(a: ArrayLike, b: ArrayLike, axis: int | None = 0, equal_var: bool = True,
-              nan_policy: str = "propagate", alternative: str = "two-sided", trim: float = 0
-              ) -> TtestResult:
+@over_axis("a", "b", masks=True)
+def ttest_ind(a: ArrayLike, b: ArrayLike, *, axis: int | None = 0, equal_var: bool = True,
+              nan_policy: str = "propagate", alternative: str = "two-sided", trim: float = 0,
+              method: Resampling = None, keepdims: bool = False) -> TtestResult:
     """Whether two samples have one mean: Student's test, or Welch's without `equal_var`.
 
-    With `trim` it is Yuen's, which leaves out this part of the elements at both ends of each
+    `method`, a `PermutationMethod` or a `MonteCarloMethod`, finds the p-value by resampling. With
+    `trim` it is Yuen's, which leaves out this part of the elements at both ends of each
     sample (Yuen, Biometrika 61, 1974). See `ttest_1samp` for the result.
 
     >>> import functrans as ft
@@ -85,6 +98,16 @@ def ttest_ind(a: ArrayLike, b: ArrayLike, axis: int | None = 0, equal_var: bool 
     >>> round(float(t), 4), round(float(p), 4)
     (-2.2136, 0.0913)
     """
+    if method is not None:
+        if trim:
+            raise refused("stats.ttest_ind", "method= with trim=", "resamples are not trimmed.")
+        given = [jnp.moveaxis(*sample("ttest_ind", x, axis), -1) for x in inexact(a, b)]
+        if nan_policy == "omit":
+            given = [_left("ttest_ind", x) for x in given]
+        plain = ttest_ind(*given, axis=-1, equal_var=equal_var, alternative=alternative)
+        return dataclasses.replace(plain, pvalue=resampled(
+            "ttest_ind", method, given, lambda x, y, axis: ttest_ind(
+                x, y, axis=axis, equal_var=equal_var).statistic, alternative))
     if not 0 <= trim < 0.5:
         raise ArgumentError(f"scipy.stats.ttest_ind: trim is {shown(trim)}.", where=user_source(),
                             why="it is the part left out at each end: 0 <= trim < 0.5.")
@@ -99,6 +122,16 @@ def ttest_ind(a: ArrayLike, b: ArrayLike, axis: int | None = 0, equal_var: bool 
             "ttest_ind", values, where, nan_policy))
     (n, mean, spread), (m, other, other_spread) = parts
     return ttest_ind_from_stats(mean, spread, n, other, other_spread, m, equal_var, alternative)
+
+
+def _left(name: str, x: Array) -> Array:
+    """A vector of known values without its NaN."""
+    if x.ndim != 1:
+        raise refused(f"stats.{name}", 'method= with nan_policy="omit" of samples of many axes',
+                      "each line would be resampled by itself.")
+    known = known_values(f"stats.{name}", "a sample", x, "which elements are NaN depends on its "
+                         "values.", "call it outside of jit")
+    return x[np.nonzero(~np.isnan(known))[0]]
 
 
 def _trimmed(x: Array, axis: int, trim: float, nan_policy: str) -> tuple[Array, Array, Array]:

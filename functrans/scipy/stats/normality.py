@@ -12,24 +12,23 @@ from functrans import numpy as jnp
 from functrans.core.errors import ShapeError, publish
 from functrans.core.source import user_source
 from functrans.scipy import special
-from functrans.scipy.arguments import one_of
 from functrans.scipy.stats.results import (
     SignificanceResult,
     check_side,
     chi2_tail,
     normal_pvalue,
 )
+from functrans.scipy.stats.samples import over_axis
 from functrans.scipy.stats.statistics import kurtosis, moment, sample, skew
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["jarque_bera", "kurtosistest", "normaltest", "shapiro", "skewtest"]
 
 
-def _large(name: str, a: ArrayLike, axis: int | None, nan_policy: str, alternative: str,
-           least: int) -> tuple[Array, int, float]:
+def _large(name: str, a: ArrayLike, axis: int | None, alternative: str, least: int
+           ) -> tuple[Array, int, float]:
     """A sample that is large enough for an approximation, its axis and its size."""
     check_side(name, alternative)
-    one_of(f"stats.{name}", "nan_policy", nan_policy, ("propagate",))
     x, axis = sample(name, a, axis)
     n = x.shape[axis]
     if n < least:
@@ -38,8 +37,9 @@ def _large(name: str, a: ArrayLike, axis: int | None, nan_policy: str, alternati
     return x, axis, float(n)
 
 
+@over_axis("a", least=8)
 def skewtest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-             alternative: str = "two-sided") -> SignificanceResult:
+             alternative: str = "two-sided", *, keepdims: bool = False) -> SignificanceResult:
     """Whether the skewness is that of a normal distribution: D'Agostino, for 8 elements or more.
 
     >>> import functrans as ft
@@ -47,7 +47,7 @@ def skewtest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
     >>> round(float(z), 3)
     1.769
     """
-    x, axis, n = _large("skewtest", a, axis, nan_policy, alternative, 8)
+    x, axis, n = _large("skewtest", a, axis, alternative, 8)
     y = skew(x, axis) * math.sqrt((n + 1) * (n + 3) / (6 * (n - 2)))
     beta = 3 * (n * n + 27 * n - 70) * (n + 1) * (n + 3) / (
         (n - 2) * (n + 5) * (n + 7) * (n + 9))
@@ -56,8 +56,9 @@ def skewtest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
     return SignificanceResult(z, normal_pvalue(z, alternative))
 
 
+@over_axis("a", least=5)
 def kurtosistest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
-                 alternative: str = "two-sided") -> SignificanceResult:
+                 alternative: str = "two-sided", *, keepdims: bool = False) -> SignificanceResult:
     """Whether the kurtosis is that of a normal distribution: Anscombe and Glynn (1983).
 
     >>> import functrans as ft
@@ -65,7 +66,7 @@ def kurtosistest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagat
     >>> round(float(z), 3)
     -1.706
     """
-    x, axis, n = _large("kurtosistest", a, axis, nan_policy, alternative, 5)
+    x, axis, n = _large("kurtosistest", a, axis, alternative, 5)
     b2 = kurtosis(x, axis, fisher=False)
     mean = 3 * (n - 1) / (n + 1)
     variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
@@ -80,8 +81,9 @@ def kurtosistest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagat
     return SignificanceResult(z, normal_pvalue(z, alternative))
 
 
-def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate"
-               ) -> SignificanceResult:
+@over_axis("a", least=8)
+def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", *,
+               keepdims: bool = False) -> SignificanceResult:
     """Whether skewness and kurtosis are those of a normal distribution: D'Agostino and Pearson.
 
     >>> import functrans as ft
@@ -89,12 +91,13 @@ def normaltest(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate"
     >>> round(float(k), 3)
     2.91
     """
-    total = skewtest(a, axis, nan_policy).statistic ** 2 + kurtosistest(
-        a, axis, nan_policy).statistic ** 2
+    total = skewtest(a, axis).statistic ** 2 + kurtosistest(a, axis).statistic ** 2
     return SignificanceResult(total, chi2_tail(total, 2))
 
 
-def jarque_bera(x: ArrayLike, *, axis: int | None = None) -> SignificanceResult:
+@over_axis("x")
+def jarque_bera(x: ArrayLike, *, axis: int | None = None, nan_policy: str = "propagate",
+                keepdims: bool = False) -> SignificanceResult:
     """Whether skewness and kurtosis are those of a normal distribution, for many elements.
 
     >>> import functrans as ft
@@ -143,7 +146,9 @@ def _shapiro_weights(n: int) -> Any:
     return np.concatenate([-upper, np.zeros(n % 2), upper[::-1]])
 
 
-def shapiro(x: ArrayLike, *, axis: int | None = None) -> SignificanceResult:
+@over_axis("x", least=3)
+def shapiro(x: ArrayLike, *, axis: int | None = None, nan_policy: str = "propagate",
+            keepdims: bool = False) -> SignificanceResult:
     """Whether a sample of three elements or more is normal: Shapiro and Wilk.
 
     The p-value is Royston's approximation, for up to 5,000 elements (Applied Statistics 44, 1995,
@@ -154,7 +159,7 @@ def shapiro(x: ArrayLike, *, axis: int | None = None) -> SignificanceResult:
     >>> round(float(w), 4), round(float(p), 4)
     (0.9124, 0.4822)
     """
-    values, where, size = _large("shapiro", x, axis, "propagate", "two-sided", 3)
+    values, where, size = _large("shapiro", x, axis, "two-sided", 3)
     n = int(size)
     ordered = jnp.sort(jnp.moveaxis(values, where, -1), -1)
     lost = jnp.where(jnp.any(jnp.isnan(ordered), -1), jnp.nan, 0)

@@ -11,7 +11,9 @@ from functrans.core.errors import publish
 from functrans.scipy import special
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.optimize.scalar_minima import minimize_scalar
-from functrans.scipy.stats.statistics import pearsonr, sample
+from functrans.scipy.stats.correlations import pearsonr
+from functrans.scipy.stats.samples import over_axis
+from functrans.scipy.stats.statistics import sample
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["boxcox", "boxcox_llf", "boxcox_normmax", "yeojohnson", "yeojohnson_llf",
@@ -20,7 +22,9 @@ __all__ = ["boxcox", "boxcox_llf", "boxcox_normmax", "yeojohnson", "yeojohnson_l
 Bracket = tuple[float, float] | None
 
 
-def boxcox_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0) -> Array:
+@over_axis("data", least=2)
+def boxcox_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0, keepdims: bool = False,
+               nan_policy: str = "propagate") -> Array:
     """The logarithm of the likelihood of Box and Cox's parameter.
 
     >>> import functrans as ft
@@ -90,7 +94,9 @@ def _yeojohnson(x: Array, power: Array) -> Array:
     return jnp.where(up, rest, below)
 
 
-def yeojohnson_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0) -> Array:
+@over_axis("data", least=2)
+def yeojohnson_llf(lmb: ArrayLike, data: ArrayLike, *, axis: int = 0, nan_policy: str = "propagate",
+                   keepdims: bool = False) -> Array:
     """The logarithm of the likelihood of Yeo and Johnson's parameter.
 
     >>> import functrans as ft

@@ -18,7 +18,9 @@ from functrans.core.source import user_source
 from functrans.scipy import special
 from functrans.scipy.arguments import one_of
 from functrans.scipy.stats.comparisons import groups
+from functrans.scipy.stats.missing import Lines
 from functrans.scipy.stats.results import SIDES, SignificanceResult, chi2_tail, normal_pvalue
+from functrans.scipy.stats.samples import over_axis
 from functrans.scipy.stats.statistics import rankdata
 from functrans.typing import Array, ArrayLike
 
@@ -29,10 +31,13 @@ __all__ = ["brunnermunzel", "friedmanchisquare", "kruskal", "ks_1samp", "ks_2sam
 def _tie_term(x: Array) -> Array:
     """sum t**3 - t over groups of t equal elements of the last axis."""
     counts = jnp.sum(x[..., :, None] == x[..., None, :], -1).astype(x.dtype)
-    return jnp.sum(counts * counts - 1, -1)
+    # NaN is not even itself
+    return jnp.sum(jnp.where(counts > 0, counts * counts - 1, 0), -1)
 
 
-def kruskal(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
+@over_axis("*samples", masks=True)
+def kruskal(*samples: ArrayLike, nan_policy: str = "propagate", axis: int | None = 0,
+            keepdims: bool = False) -> SignificanceResult:
     """Whether samples have one median, by ranks: Kruskal and Wallis.
 
     >>> import functrans as ft
@@ -42,20 +47,23 @@ def kruskal(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
     """
     parts = groups("kruskal", samples, axis)
     together = jnp.concatenate(parts, -1)
-    n = together.shape[-1]
-    ranks = rankdata(together, axis=-1).astype(together.dtype)
+    lines = Lines(nan_policy == "omit")
+    n = lines.size(together)
+    ranks = rankdata(together, axis=-1, nan_policy=nan_policy).astype(together.dtype)
     total: Any = 0.0
     start = 0
     for p in parts:
-        size = p.shape[-1]
-        total = total + jnp.sum(ranks[..., start:start + size], -1) ** 2 / size
-        start += size
+        end = start + p.shape[-1]
+        total = total + lines.sum(ranks[..., start:end]) ** 2 / lines.size(p)
+        start = end
     h = 12 / (n * (n + 1)) * total - 3 * (n + 1)
     h = h / (1 - _tie_term(together) / (n**3 - n))
     return SignificanceResult(h, chi2_tail(h, len(parts) - 1))
 
 
-def friedmanchisquare(*samples: ArrayLike, axis: int | None = 0) -> SignificanceResult:
+@over_axis("*samples", paired=True)
+def friedmanchisquare(*samples: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
+                      keepdims: bool = False) -> SignificanceResult:
     """Whether repeated measurements have one distribution: Friedman's test of 3 or more.
 
     >>> import functrans as ft
@@ -75,8 +83,9 @@ def friedmanchisquare(*samples: ArrayLike, axis: int | None = 0) -> Significance
     return SignificanceResult(chi, chi2_tail(chi, k - 1))
 
 
-def ranksums(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *, axis: int | None = 0
-             ) -> SignificanceResult:
+@over_axis("x", "y", masks=True)
+def ranksums(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *, axis: int | None = 0,
+             nan_policy: str = "propagate", keepdims: bool = False) -> SignificanceResult:
     """Whether two samples have one distribution, by the normal limit of the sum of ranks.
 
     >>> import functrans as ft
@@ -86,10 +95,12 @@ def ranksums(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided", *, axis
     """
     one_of("stats.ranksums", "alternative", alternative, SIDES)
     a, b = groups("ranksums", (x, y), axis)
-    n, m = a.shape[-1], b.shape[-1]
-    together = jnp.concatenate([a, b], -1)
-    total = jnp.sum(rankdata(together, axis=-1).astype(a.dtype)[..., :n], -1)
-    z = (total - n * (n + m + 1) / 2) / math.sqrt(n * m * (n + m + 1) / 12)
+    lines = Lines(nan_policy == "omit")
+    n, m = lines.size(a), lines.size(b)
+    ranks = rankdata(jnp.concatenate([a, b], -1), axis=-1, nan_policy=nan_policy).astype(a.dtype)
+    total = lines.sum(ranks[..., :a.shape[-1]])
+    spread = jnp.sqrt(jnp.asarray(n * m * (n + m + 1) / 12, a.dtype))
+    z = (total - n * (n + m + 1) / 2) / spread
     return SignificanceResult(z, normal_pvalue(z, alternative))
 
 
@@ -128,9 +139,10 @@ def exact_pvalue(statistic: Array, counts: Any, alternative: str) -> Array:
     return less if alternative == "less" else greater
 
 
+@over_axis("x", "y", masks=lambda given: bool(given["method"] == "asymptotic"))
 def mannwhitneyu(x: ArrayLike, y: ArrayLike, use_continuity: bool = True,
-                 alternative: str = "two-sided", axis: int | None = 0, method: str = "auto"
-                 ) -> SignificanceResult:
+                 alternative: str = "two-sided", axis: int | None = 0, method: str = "auto", *,
+                 nan_policy: str = "propagate", keepdims: bool = False) -> SignificanceResult:
     """Whether two samples have one distribution: U counts pairs with the first larger, ties half.
 
     `method` is "asymptotic", "exact" (for samples without ties), or "auto": exact where a sample
@@ -145,10 +157,11 @@ def mannwhitneyu(x: ArrayLike, y: ArrayLike, use_continuity: bool = True,
     one_of("stats.mannwhitneyu", "alternative", alternative, SIDES)
     one_of("stats.mannwhitneyu", "method", method, ("auto", "asymptotic", "exact"))
     a, b = groups("mannwhitneyu", (x, y), axis)
-    n, m = a.shape[-1], b.shape[-1]
+    lines = Lines(nan_policy == "omit")
+    n, m = lines.size(a), lines.size(b)
     together = jnp.concatenate([a, b], -1)
-    ranks = rankdata(together, axis=-1).astype(a.dtype)
-    u = jnp.sum(ranks[..., :n], -1) - n * (n + 1) / 2
+    ranks = rankdata(together, axis=-1, nan_policy=nan_policy).astype(a.dtype)
+    u = lines.sum(ranks[..., :a.shape[-1]]) - n * (n + 1) / 2
     ties = _tie_term(together)
     larger = u if alternative == "greater" else n * m - u
     if alternative == "two-sided":
@@ -163,9 +176,11 @@ def mannwhitneyu(x: ArrayLike, y: ArrayLike, use_continuity: bool = True,
     return SignificanceResult(u, p)
 
 
+@over_axis("x", "y", paired=True)
 def wilcoxon(x: ArrayLike, y: ArrayLike | None = None, zero_method: str = "wilcox",
              correction: bool = False, alternative: str = "two-sided", method: str = "auto", *,
-             axis: int | None = 0) -> SignificanceResult:
+             axis: int | None = 0, nan_policy: str = "propagate",
+             keepdims: bool = False) -> SignificanceResult:
     """Whether differences are symmetric about 0, by signed ranks.
 
     `zero_method` is "wilcox" (zeros are left out), "zsplit" or "pratt"; `method` is "approx",
@@ -222,8 +237,10 @@ def wilcoxon(x: ArrayLike, y: ArrayLike | None = None, zero_method: str = "wilco
     return SignificanceResult(statistic, p)
 
 
+@over_axis("x", "y", masks=True)
 def brunnermunzel(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided",
-                  distribution: str = "t", *, axis: int | None = 0) -> SignificanceResult:
+                  distribution: str = "t", nan_policy: str = "propagate", *, axis: int | None = 0,
+                  keepdims: bool = False) -> SignificanceResult:
     """Whether elements of two samples of any variances are equally often the larger.
 
     >>> import functrans as ft
@@ -234,14 +251,13 @@ def brunnermunzel(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided",
     one_of("stats.brunnermunzel", "alternative", alternative, SIDES)
     one_of("stats.brunnermunzel", "distribution", distribution, ("t", "normal"))
     a, b = groups("brunnermunzel", (x, y), axis)
-    n, m = a.shape[-1], b.shape[-1]
-    ranks = rankdata(jnp.concatenate([a, b], -1), axis=-1).astype(a.dtype)
-    parts = [(ranks[..., :n], a, n, m), (ranks[..., n:], b, m, n)]
-    means = [jnp.mean(r, -1) for r, *_ in parts]
-    squares = []
-    for r, own, size, _ in parts:
-        off = r - rankdata(own, axis=-1).astype(a.dtype)
-        squares.append(jnp.sum((off - jnp.mean(off, -1, keepdims=True)) ** 2, -1) / (size - 1))
+    lines = Lines(nan_policy == "omit")
+    n, m, cut = lines.size(a), lines.size(b), a.shape[-1]
+    ranks = rankdata(jnp.concatenate([a, b], -1), axis=-1, nan_policy=nan_policy).astype(a.dtype)
+    parts = [(ranks[..., :cut], a), (ranks[..., cut:], b)]
+    means = [lines.mean(r) for r, _ in parts]
+    squares = [lines.var(r - rankdata(own, axis=-1, nan_policy=nan_policy).astype(a.dtype), 1)
+               for r, own in parts]
     s1, s2 = n * squares[0], m * squares[1]
     w = n * m * (means[1] - means[0]) / ((n + m) * jnp.sqrt(s1 + s2))
     if distribution == "normal":
@@ -325,9 +341,10 @@ def _two_sided(d: Array, n: int) -> Array:
 _FAR = 2.2  # n d**2 from which both sides do not meet within 8 digits
 
 
+@over_axis("x")
 def ks_1samp(x: ArrayLike, cdf: Callable[..., ArrayLike], args: tuple[ArrayLike, ...] = (),
-             alternative: str = "two-sided", method: str = "auto", *, axis: int | None = 0
-             ) -> SignificanceResult:
+             alternative: str = "two-sided", method: str = "auto", *, axis: int | None = 0,
+             nan_policy: str = "propagate", keepdims: bool = False) -> SignificanceResult:
     """Whether a sample has a distribution function: Kolmogorov and Smirnov.
 
     The statistic is the largest difference from the empirical one ("two-sided"), or that above
@@ -373,8 +390,10 @@ def kolmogorov(y: Array) -> Array:
     return jnp.where(y > 0.3, jnp.clip(total, 0, 1), jnp.where(y > 0.02, near, 1.0))
 
 
+@over_axis("data1", "data2")
 def ks_2samp(data1: ArrayLike, data2: ArrayLike, alternative: str = "two-sided",
-             method: str = "auto", *, axis: int | None = 0) -> SignificanceResult:
+             method: str = "auto", *, axis: int | None = 0, nan_policy: str = "propagate",
+             keepdims: bool = False) -> SignificanceResult:
     """Whether two samples have one distribution: Kolmogorov and Smirnov; see `ks_1samp`.
 
     "auto" is exact up to 10,000 elements, by a count of the orders in n m steps.
@@ -440,8 +459,9 @@ def _orders(steps: Array, n: int, m: int, two_sided: bool) -> Array:
 
 
 def kstest(rvs: ArrayLike, cdf: ArrayLike | str | Callable[..., ArrayLike],
-           args: tuple[ArrayLike, ...] = (), alternative: str = "two-sided", method: str = "auto"
-           ) -> SignificanceResult:
+           args: tuple[ArrayLike, ...] = (), N: int = 20, alternative: str = "two-sided",
+           method: str = "auto", *, axis: int | None = 0, nan_policy: str = "propagate",
+           keepdims: bool = False) -> SignificanceResult:
     """`ks_1samp` where `cdf` is a function, `ks_2samp` where it is a sample.
 
     >>> import functrans as ft
@@ -454,8 +474,10 @@ def kstest(rvs: ArrayLike, cdf: ArrayLike | str | Callable[..., ArrayLike],
                             why="it is a function or a sample.",
                             fix=f"ft.scipy.stats.{cdf}.cdf")
     if callable(cdf):
-        return ks_1samp(rvs, cdf, args, alternative, method)
-    return ks_2samp(rvs, cdf, alternative, method)
+        return ks_1samp(rvs, cdf, args, alternative, method, axis=axis, nan_policy=nan_policy,
+                        keepdims=keepdims)
+    return ks_2samp(rvs, cdf, alternative, method, axis=axis, nan_policy=nan_policy,
+                    keepdims=keepdims)
 
 
 publish(globals(), __all__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +21,13 @@ from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy import special
 from functrans.scipy.arguments import inexact, known_size, one_of
+from functrans.scipy.stats.methods import MonteCarloMethod, PermutationMethod, Rng, key_of
 from functrans.scipy.stats.results import ConfidenceInterval, check_side, interval, tail_of
 from functrans.scipy.stats.statistics import sample
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["bootstrap", "monte_carlo_test", "permutation_test"]
+__all__ = ["bootstrap", "monte_carlo_test", "permutation_test", "power"]
 
 Statistic = Callable[..., Any]
 Samples = ArrayLike | Sequence[ArrayLike]
@@ -329,6 +330,108 @@ def monte_carlo_test(key: Array, data: Samples, rvs: Callable[..., Any] | Sequen
 
     null = _each(one, random.split(key, count), batch)
     return MonteCarloTestResult(observed, _pvalue(observed, null, alternative, False), null)
+
+
+class PowerResult(NamedTuple):
+    """The shares of draws that a test finds significant, and the p-values of all draws."""
+
+    power: Array
+    pvalues: Array
+
+
+def power(test: Callable[..., Any], rvs: Callable[..., Any] | Sequence[Callable[..., Any]],
+          n_observations: ArrayLike | Sequence[ArrayLike], *, significance: ArrayLike = 0.01,
+          vectorized: bool | None = None, n_resamples: int = 10000, batch: int | None = None,
+          kwargs: Mapping[str, ArrayLike] | None = None, rng: Rng = None) -> PowerResult:
+    """How often a test finds an effect that is there, by draws of samples.
+
+    `rvs(key, shape=shape)` draws as the alternative says, one for each sample; `n_observations` are
+    the sizes of the samples, which are known, numbers or arrays that broadcast, as the values of
+    `kwargs` do, which both `rvs` and `test` are given. `test` returns a p-value, or a result that
+    has one, of vectors, or along `axis`, and of samples with a significance below `significance`
+    (one or many) the share is the power. The key or int of the draws is `rng`.
+
+    >>> import functrans as ft
+    >>> from functrans.scipy import stats
+    >>> shifted = lambda key, shape: ft.random.normal(key, shape) + 1.0
+    >>> found = stats.power(lambda x, axis: stats.ttest_1samp(x, 0.0, axis=axis), shifted, 20,
+    ...                     n_resamples=500, significance=0.05, rng=0)
+    >>> bool(found.power > 0.95)
+    True
+    """
+    count = known_size("stats.power", "n_resamples", n_resamples)
+    draws = [rvs] if callable(rvs) else list(rvs)
+    sizes = [np.asarray(v) for v in (n_observations if isinstance(n_observations, (tuple, list))
+                                     and len(draws) > 1 else [n_observations])]
+    if len(sizes) != len(draws) or any((v < 1).any() or (v != v.astype(int)).any() for v in sizes):
+        raise ArgumentError(f"scipy.stats.power: n_observations is {shown(n_observations)}.",
+                            where=user_source(), why=f"it has a size for each of {len(draws)} "
+                            "samples.")
+    options = dict(kwargs or {})
+    together = np.broadcast_arrays(*sizes, *(np.asarray(v) for v in options.values()))
+    shape = together[0].shape
+    key = key_of("power", rng)
+    found = []
+    for case, each in enumerate(zip(*(v.reshape(-1) for v in together))):
+        given = dict(zip(options, each[len(sizes):]))
+        if vectorized is False:
+            of = _along_last(lambda *p, given=given: _pvalue_of(test(*p, **given)), False)
+        else:
+            of = _along_last(lambda *p, axis=-1, given=given: _pvalue_of(
+                test(*p, **given, axis=axis)), True)
+        rows = []
+        step = count if batch is None else known_size("stats.power", "batch", batch)
+        for start in range(0, count, step):
+            keys = random.split(random.fold_in(random.fold_in(key, case), start), len(draws))
+            now = min(step, count - start)
+            rows.append(of(*(jnp.asarray(draw(k, shape=(now, int(n)), **given))
+                             for draw, k, n in zip(draws, keys, each))))
+        found.append(jnp.concatenate(rows))
+    pvalues = jnp.stack(found).reshape(*shape, count)
+    level = jnp.asarray(significance).astype(pvalues.dtype)
+    level = level.reshape(level.shape + (1,) * pvalues.ndim)
+    return PowerResult(jnp.mean(pvalues < level, -1, dtype=pvalues.dtype), pvalues)
+
+
+def _pvalue_of(found: Any) -> Any:
+    return getattr(found, "pvalue", found)
+
+
+# What tests do with their `method` -------------------------------------------------------------
+
+
+def resampled(name: str, method: Any, parts: Sequence[Array], statistic: Statistic,
+              alternative: str, *, permutation_type: str = "independent",
+              draw: Callable[..., Any] = random.normal) -> Array:
+    """The p-value of a statistic of samples along their last axes, by a `method` of a test."""
+    if isinstance(method, MonteCarloMethod):
+        rvs: Any = [draw] * len(parts) if method.rvs is None else method.rvs
+        return monte_carlo_test(key_of(name, method.rng), list(parts), rvs, statistic,
+                                vectorized=True, n_resamples=method.n_resamples,
+                                batch=method.batch, alternative=alternative, axis=-1).pvalue
+    key, settings = resampling_of(name, method)
+    given: Any = parts
+    if permutation_type == "pairings_of_first":  # others stay as they are: one order is enough
+        first, *others = parts
+        given, permutation_type = (first,), "pairings"
+
+        def of(x: Array, axis: int) -> Any:
+            return statistic(x, *others, axis=axis)
+    else:
+        of = statistic
+    return permutation_test(key, given, of, permutation_type=permutation_type, vectorized=True,
+                            alternative=alternative, axis=-1, **settings).pvalue
+
+
+def resampling_of(name: str, method: Any) -> tuple[Array, dict[str, Any]]:
+    """The key and the settings of a `PermutationMethod`, the default for None."""
+    if method is None:
+        method = PermutationMethod()
+    if not isinstance(method, PermutationMethod):
+        raise ArgumentError(f"scipy.stats.{name}: method is {shown(method)}.", where=user_source(),
+                            fix="method=stats.PermutationMethod()")
+    rng = method.random_state if method.rng is None else method.rng
+    return key_of(name, rng), {"n_resamples": method.n_resamples, "batch": method.batch}
 
 
 publish(globals(), __all__)

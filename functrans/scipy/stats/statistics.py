@@ -1,9 +1,10 @@
-"""Statistics of samples: moments, ranks, correlations and density estimates."""
+"""Statistics of samples: moments, ranks and density estimates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from functrans import lax, random
@@ -15,14 +16,14 @@ from functrans.nn.functions import logsumexp
 from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.primitives.linalg import cholesky
 from functrans.scipy import special
-from functrans.scipy.arguments import inexact
+from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.linalg import solve_triangular
-from functrans.scipy.stats.missing import count, present
-from functrans.scipy.stats.results import Correlation, check_side, t_pvalue
-from functrans.typing import Array, ArrayLike
+from functrans.scipy.stats.missing import check_policy, count, present, refuse_missing, weighed
+from functrans.scipy.stats.samples import over_axis
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["entropy", "gaussian_kde", "gmean", "hmean", "iqr", "kurtosis", "mode", "moment",
-           "pearsonr", "rankdata", "sem", "skew", "spearmanr", "zscore"]
+           "rankdata", "sem", "skew", "zscore"]
 
 
 def sample(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
@@ -36,12 +37,14 @@ def sample(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     return x, axis
 
 
-def _propagate(name: str, nan_policy: str) -> None:
-    if nan_policy != "propagate":
-        raise ArgumentError(f"scipy.stats.{name}: nan_policy={nan_policy!r} is not known.",
-                            where=user_source(), fix='nan_policy="propagate", which is the default')
+def _cast(a: ArrayLike, dtype: DTypeLike | None) -> ArrayLike:
+    return a if dtype is None else jnp.asarray(a).astype(dtype)
 
 
+_NORMAL_IQR = 2 * NormalDist().inv_cdf(0.75)
+
+
+@over_axis("a", masks=True)
 def moment(a: ArrayLike, order: int = 1, axis: int | None = 0, nan_policy: str = "propagate", *,
            center: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """The moment of an order along an axis (None: of all elements), about the mean or `center`.
@@ -57,6 +60,7 @@ def moment(a: ArrayLike, order: int = 1, axis: int | None = 0, nan_policy: str =
     return jnp.mean((x - middle) ** order, axis, where=mask, keepdims=keepdims)
 
 
+@over_axis("a", masks=True)
 def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *,
          keepdims: bool = False) -> Array:
     """The skewness along an axis, the third moment over the variance to 3/2.
@@ -76,6 +80,7 @@ def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True, nan_policy: str 
     return jnp.expand_dims(value, axis) if keepdims else value
 
 
+@over_axis("a", masks=True)
 def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool = True,
              nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The kurtosis along an axis; less 3, that of a normal distribution, with `fisher`.
@@ -102,6 +107,7 @@ def _present(name: str, x: Array, axis: int, nan_policy: str) -> tuple[Array, in
     return values, axis, mask
 
 
+@over_axis("a", masks=True)
 def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
         keepdims: bool = False) -> Array:
     """The standard error of the mean along an axis (None: of all elements).
@@ -130,43 +136,64 @@ def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = 
         x, axis, ddof=ddof, keepdims=True, where=mask)
 
 
-def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 75)) -> Array:
-    """The distance between two percentiles, by default the quartiles.
+@over_axis("x", masks=True)
+def iqr(x: ArrayLike, axis: int | None = None, rng: tuple[float, float] = (25, 75),
+        scale: float | str = 1.0, nan_policy: str = "propagate", interpolation: str = "linear",
+        keepdims: bool = False) -> Array:
+    """The distance between two percentiles, by default the quartiles, over `scale`.
+
+    `scale` "normal" is that of a normal distribution of variance 1; `interpolation` is the `method`
+    of `numpy.percentile`.
 
     >>> import functrans as ft
     >>> float(ft.scipy.stats.iqr(ft.numpy.arange(5.0)))
     2.0
     """
+    if isinstance(scale, str):
+        one_of("stats.iqr", "scale", scale, ("normal",))
+        scale = _NORMAL_IQR
     values, axis = sample("iqr", x, axis)
-    return jnp.percentile(values, rng[1], axis) - jnp.percentile(values, rng[0], axis)
+    of: Any = jnp.nanpercentile if nan_policy == "omit" else jnp.percentile
+    low, high = (of(values, q, axis, method=interpolation) for q in sorted(rng))
+    distance: Array = (high - low) / scale
+    return distance
 
 
-def gmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
-    """The geometric mean along an axis.
+@over_axis("a", "weights", masks=True)
+def gmean(a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None,
+          weights: ArrayLike | None = None, *, nan_policy: str = "propagate",
+          keepdims: bool = False) -> Array:
+    """The geometric mean along an axis, in `dtype` if one is given.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.gmean(ft.numpy.array([1.0, 4.0]))), 4)
     2.0
     """
-    x, axis = sample("gmean", a, axis)
+    x, axis = sample("gmean", _cast(a, dtype), axis)
+    x, weights = weighed(x, weights, nan_policy)
     mean: Any = jnp.average(lax.log(x), axis, weights)
     return lax.exp(mean)
 
 
-def hmean(a: ArrayLike, axis: int | None = 0, weights: ArrayLike | None = None) -> Array:
-    """The harmonic mean along an axis.
+@over_axis("a", "weights", masks=True)
+def hmean(a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, *,
+          weights: ArrayLike | None = None, nan_policy: str = "propagate",
+          keepdims: bool = False) -> Array:
+    """The harmonic mean along an axis, in `dtype` if one is given.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.stats.hmean(ft.numpy.array([1.0, 3.0]))), 4)
     1.5
     """
-    x, axis = sample("hmean", a, axis)
+    x, axis = sample("hmean", _cast(a, dtype), axis)
+    x, weights = weighed(x, weights, nan_policy)
     mean: Any = jnp.average(1.0 / x, axis, weights)
     return jnp.reciprocal(mean)
 
 
-def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = None, axis: int = 0
-            ) -> Array:
+@over_axis("pk", "qk", masks=True)
+def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = None, axis: int = 0, *,
+            nan_policy: str = "propagate", keepdims: bool = False) -> Array:
     """The entropy of weights along an axis, or with qk their divergence from others.
 
     >>> import functrans as ft
@@ -174,12 +201,15 @@ def entropy(pk: ArrayLike, qk: ArrayLike | None = None, base: float | None = Non
     2.0
     """
     p, axis = sample("entropy", pk, axis)
+    others = [] if qk is None else [sample("entropy", qk, axis)[0]]
+    if nan_policy == "omit":  # 0 adds nothing
+        lost = jnp.isnan(sum(others, p))
+        p, *others = (jnp.where(lost, 0, v) for v in (p, *others))
     p = p / jnp.sum(p, axis, keepdims=True)
-    if qk is None:
+    if not others:
         each = special.entr(p)
     else:
-        q, _ = sample("entropy", qk, axis)
-        each = special.rel_entr(p, q / jnp.sum(q, axis, keepdims=True))
+        each = special.rel_entr(p, others[0] / jnp.sum(others[0], axis, keepdims=True))
     total = jnp.sum(each, axis)
     return total if base is None else total / math.log(base)
 
@@ -217,14 +247,15 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
     """The rank of each element from 1 on, along an axis (None: of the raveled array).
 
     Equal elements have the average, "min" or "max" of their ranks, the next whole number after
-    those of smaller ones ("dense"), or their order ("ordinal"). All ranks are NaN where a NaN is.
+    those of smaller ones ("dense"), or their order ("ordinal"). All ranks are NaN where a NaN is;
+    with `nan_policy` "omit" that of the NaN alone.
     Raises ArgumentError for another method.
 
     >>> import functrans as ft
     >>> ft.scipy.stats.rankdata(ft.numpy.array([0, 2, 3, 2])).tolist()
     [1.0, 2.5, 4.0, 2.5]
     """
-    _propagate("rankdata", nan_policy)
+    check_policy("rankdata", nan_policy)
     if method not in _METHODS:
         raise ArgumentError(f"scipy.stats.rankdata: method={method!r} is not known.",
                             where=user_source(), fix=f"one of {', '.join(_METHODS)}")
@@ -235,7 +266,12 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
     moved = jnp.moveaxis(x, where, -1)
     ranks = _ranks(moved, method)
     if dtypes.kind(x.dtype) == "f":
-        lost = jnp.any(jnp.isnan(moved), -1, keepdims=True)
+        if nan_policy == "raise":
+            refuse_missing("rankdata", moved)
+        # NaN comes last, and changes no other rank
+        lost = jnp.isnan(moved)
+        if nan_policy != "omit":
+            lost = jnp.any(lost, -1, keepdims=True)
         ranks = jnp.where(lost, math.nan, ranks)
     return jnp.moveaxis(ranks.astype(dtypes.default_float()), -1, where)
 
@@ -247,8 +283,9 @@ class ModeResult(NamedTuple):
     count: Array  # type: ignore[assignment]  # the name of SciPy, and of a method of tuples
 
 
-def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
-         ) -> ModeResult:
+@over_axis("a", whole=True, propagates=False)
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
+         keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis (None: of all), the least of several, and its count.
 
     >>> import functrans as ft
@@ -256,7 +293,6 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     >>> int(result.mode), int(result.count)
     (3, 2)
     """
-    _propagate("mode", nan_policy)
     x = operand("scipy.stats.mode", a)
     ndim = x.ndim
     if axis is None:
@@ -271,90 +307,6 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     if keepdims:
         return ModeResult(jnp.moveaxis(value, -1, axis), jnp.moveaxis(count, -1, axis))
     return ModeResult(value[..., 0], count[..., 0])
-
-
-# Correlations --------------------------------------------------------------------------------
-
-
-def pearsonr(x: ArrayLike, y: ArrayLike, *, alternative: str = "two-sided", axis: int | None = 0
-             ) -> Correlation:
-    """Pearson's correlation of x and y along an axis, and its p-value.
-
-    The result unpacks to both, and has `confidence_interval()`.
-
-    >>> import functrans as ft
-    >>> x = ft.numpy.array([1.0, 2.0, 4.0])
-    >>> round(float(ft.scipy.stats.pearsonr(x, 2 * x).statistic), 4)
-    1.0
-    """
-    check_side("pearsonr", alternative)
-    a, where = sample("pearsonr", x, axis)
-    b, _ = sample("pearsonr", y, axis)
-    if a.shape[where] != b.shape[where] or a.shape[where] < 2:
-        raise ShapeError(f"scipy.stats.pearsonr: the samples have {a.shape[where]} and "
-                         f"{b.shape[where]} elements.", where=user_source(),
-                         why="they are pairs, at least two.")
-    a, b = (v - jnp.mean(v, where, keepdims=True) for v in (a, b))
-    r = jnp.sum(a * b, where) * lax.rsqrt(jnp.sum(a * a, where) * jnp.sum(b * b, where))
-    r = jnp.clip(r, -1.0, 1.0)
-    n = a.shape[where]
-    spread = jnp.full_like(r, 1 / math.sqrt(n - 3) if n > 3 else math.inf)
-    if n == 2:
-        return Correlation(jnp.round(r), jnp.where(jnp.isnan(r), r, 1.0), spread, alternative)
-    # (r + 1) / 2 is a beta variable of two equal shapes
-    half = jnp.full_like(r, 0.5 * n - 1.0)
-    if alternative == "two-sided":
-        p = 2.0 * special.betainc(half, half, 0.5 * (1.0 - lax.abs(r)))
-    else:
-        p = special.betainc(half, half, 0.5 * (1.0 + (r if alternative == "less" else -r)))
-    return Correlation(r, p, spread, alternative)
-
-
-def spearmanr(a: ArrayLike, b: ArrayLike | None = None, axis: int | None = 0,
-              nan_policy: str = "propagate", alternative: str = "two-sided") -> Correlation:
-    """Spearman's correlation, that of the ranks, along an axis, and its p-value.
-
-    A sample `a` of two axes alone has variables along the other axis: of more than two the
-    results are matrices. The result unpacks to both, and has `confidence_interval()`, of the
-    variance (1 + r**2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000).
-
-    >>> import functrans as ft
-    >>> x = ft.numpy.array([1.0, 2.0, 4.0])
-    >>> round(float(ft.scipy.stats.spearmanr(x, x ** 3).statistic), 4)
-    1.0
-    """
-    _propagate("spearmanr", nan_policy)
-    check_side("spearmanr", alternative)
-    if b is None:
-        return _spearman_of_variables(a, axis, alternative)
-    if axis is None:
-        a, b, axis = jnp.ravel(a), jnp.ravel(b), 0
-    x, y = inexact(a, b)
-    ranks = (rankdata(v, axis=axis).astype(v.dtype) for v in (x, y))
-    return _of_ranks(pearsonr(*ranks, axis=axis).statistic, x.shape[axis], alternative)
-
-
-def _of_ranks(r: Array, n: int, alternative: str) -> Correlation:
-    t = r * lax.sqrt((n - 2.0) / ((1.0 + r) * (1.0 - r)))
-    scale = 1 / math.sqrt(n - 3) if n > 3 else math.inf
-    p = t_pvalue(t, n - 2, alternative) if n > 2 else jnp.full_like(r, math.nan)
-    return Correlation(r, p, jnp.sqrt(1 + r * r / 2) * scale, alternative)
-
-
-def _spearman_of_variables(a: ArrayLike, axis: int | None, alternative: str) -> Correlation:
-    (table,) = inexact(a)
-    if table.ndim != 2 or axis is None or table.shape[1 - axis % 2] < 2:
-        raise ShapeError(f"scipy.stats.spearmanr: a has shape {table.shape}, and there is no b.",
-                         where=user_source(), why="two variables or more are compared, along an "
-                         "axis of two.", fix="spearmanr(a, b)")
-    ranks = jnp.moveaxis(rankdata(table, axis=axis).astype(table.dtype), axis, -1)
-    off = ranks - jnp.mean(ranks, -1, keepdims=True)
-    unit = off * lax.rsqrt(jnp.sum(off * off, -1, keepdims=True))
-    r = jnp.clip(jnp.sum(unit[:, None] * unit[None], -1), -1, 1)
-    if r.shape[0] == 2:
-        return _of_ranks(r[0, 1], ranks.shape[-1], alternative)
-    r = jnp.where(jnp.eye(r.shape[0], dtype=bool) & ~jnp.isnan(r), 1, r)
-    return _of_ranks(r, ranks.shape[-1], alternative)
 
 
 # Density estimates ---------------------------------------------------------------------------
