@@ -132,6 +132,9 @@ MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "optim": "ft.tree.map(lambda p, g: p - rate * g, params, grads)",
     },
     "functrans.lax": LAX,
+    "functrans.scipy.stats": {
+        "mstats": 'stats.skew(x, nan_policy="omit"), with NaN for what a mask hides',
+    },
     "functrans.debug": {
         "inspect_array_sharding": "ft.explain(fun, x)  # shows where values lie",
         "DebugEffect": "ft.debug.callback(fun, x)  # effects are of primitives",

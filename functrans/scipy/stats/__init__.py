@@ -49,6 +49,11 @@ from functrans.scipy.stats.bounded_more import (
     truncweibull_min,
     weibull_max,
 )
+from functrans.scipy.stats.cautions import (
+    ConstantInputWarning,
+    DegenerateDataWarning,
+    NearConstantInputWarning,
+)
 from functrans.scipy.stats.comparisons import (
     alexandergovern,
     bartlett,
@@ -256,11 +261,6 @@ from functrans.scipy.stats.tailed import (
 )
 from functrans.scipy.stats.transport import wasserstein_distance_nd
 from functrans.scipy.stats.trimming import directional_stats, sigmaclip, tiecorrect, trim1, trimboth
-from functrans.scipy.stats.warnings_of_samples import (
-    ConstantInputWarning,
-    DegenerateDataWarning,
-    NearConstantInputWarning,
-)
 
 __all__ = [
     "BootstrapMethod",

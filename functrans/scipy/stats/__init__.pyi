@@ -15,6 +15,9 @@ from functrans.scipy.stats.bins import binned_statistic_2d as binned_statistic_2
 from functrans.scipy.stats.bins import binned_statistic_dd as binned_statistic_dd
 from functrans.scipy.stats.bins import cumfreq as cumfreq
 from functrans.scipy.stats.bins import relfreq as relfreq
+from functrans.scipy.stats.cautions import ConstantInputWarning as ConstantInputWarning
+from functrans.scipy.stats.cautions import DegenerateDataWarning as DegenerateDataWarning
+from functrans.scipy.stats.cautions import NearConstantInputWarning as NearConstantInputWarning
 from functrans.scipy.stats.comparisons import alexandergovern as alexandergovern
 from functrans.scipy.stats.comparisons import bartlett as bartlett
 from functrans.scipy.stats.comparisons import binomtest as binomtest
@@ -147,11 +150,6 @@ from functrans.scipy.stats.trimming import sigmaclip as sigmaclip
 from functrans.scipy.stats.trimming import tiecorrect as tiecorrect
 from functrans.scipy.stats.trimming import trim1 as trim1
 from functrans.scipy.stats.trimming import trimboth as trimboth
-from functrans.scipy.stats.warnings_of_samples import ConstantInputWarning as ConstantInputWarning
-from functrans.scipy.stats.warnings_of_samples import DegenerateDataWarning as DegenerateDataWarning
-from functrans.scipy.stats.warnings_of_samples import (
-    NearConstantInputWarning as NearConstantInputWarning,
-)
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 class _ContinuousFamily:

@@ -14,16 +14,16 @@ from functrans.core.source import user_source
 from functrans.numpy.common import staged
 from functrans.scipy import special
 from functrans.scipy.arguments import inexact, refused
+from functrans.scipy.stats.cautions import (
+    ConstantInputWarning,
+    NearConstantInputWarning,
+)
 from functrans.scipy.stats.methods import Resampling
 from functrans.scipy.stats.missing import check_policy, refuse_missing
 from functrans.scipy.stats.resampling import resampled
 from functrans.scipy.stats.results import Correlation, check_side, t_pvalue
 from functrans.scipy.stats.samples import over_axis
 from functrans.scipy.stats.statistics import rankdata, sample
-from functrans.scipy.stats.warnings_of_samples import (
-    ConstantInputWarning,
-    NearConstantInputWarning,
-)
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["pearsonr", "spearmanr", "spearmanrho"]
