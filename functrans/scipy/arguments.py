@@ -99,6 +99,12 @@ def random_key(name: str, rng: Any) -> Array:
     return key
 
 
+def value_of(x: Any) -> np.ndarray[Any, Any] | None:
+    """The NumPy value of x, also that which a derivative is taken at; None where it is traced."""
+    value = lax.stop_gradient(x) if isinstance(x, Tracer) else x
+    return None if is_traced(value) else np.asarray(value)
+
+
 def refused(name: str, argument: str, why: str, fix: str = "") -> ArgumentError:
     """The error for an option that SciPy has and programs of arrays cannot have."""
     return ArgumentError(f"functrans.scipy.{name} does not take {argument}.",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from functrans.core.source import user_source
 from functrans.scipy.arguments import known_size, one_of
 from functrans.scipy.signal.design import Cutoff, butter, cheby1, cheby2, made
 from functrans.scipy.signal.prototypes import Values, Zeros
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 
 def _landen(k: float) -> list[float]:
@@ -232,6 +233,10 @@ def _ellip_order(gpass: float, gstop: float, nat: float) -> float:
     return _complete(k) * _complete(k1_other) / (_complete(k_other) * _complete(k1))
 
 
+_ORDERS: Final[Mapping[str, Callable[[float, float, float], float]]] = MappingProxyType({
+    "butter": _butter_order, "cheby": _acosh_order, "ellip": _ellip_order})
+
+
 def _selectivity(name: str, wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, analog: bool,
                  fs: float | None, order: Callable[[float, float, float], float]
                  ) -> tuple[str, Values, float, float]:
@@ -255,19 +260,42 @@ def _selectivity(name: str, wp: Cutoff, ws: Cutoff, gpass: float, gstop: float, 
             outer * (inner[0] - inner[1])))))
         return "band", inner, nat, order(gpass, gstop, nat)
 
-    def stopped(inner: Values) -> float:
-        return float(np.min(np.abs(outer * (inner[0] - inner[1]) / (
-            outer**2 - inner[0] * inner[1]))))
-
     inner = inner.copy()
     for side, (low_end, high_end) in enumerate((
             (inner[0], outer[0] - 1e-12), (outer[1] + 1e-12, inner[1]))):
         def of_edge(w: float, side: int = side) -> float:
-            return order(gpass, gstop, stopped(np.where(np.arange(2) == side, w, inner)))
+            return order(gpass, gstop, _nearest_stop(
+                np.where(np.arange(2) == side, w, inner), outer))
 
         inner[side] = _golden(of_edge, low_end, high_end)
-    nat = stopped(inner)
+    nat = _nearest_stop(inner, outer)
     return "stop", inner, nat, order(gpass, gstop, nat)
+
+
+def band_stop_obj(wp: float, ind: int, passb: ArrayLike, stopb: ArrayLike, gpass: float,
+                  gstop: float, type: str) -> float:
+    """The order, not rounded, of a band stop with the edge `ind` of its pass bands moved to wp.
+
+    `type` is "butter", "cheby" or "ellip"; frequencies are analog. It is what `buttord` and its
+    kin make least.
+
+    >>> import functrans as ft
+    >>> round(ft.scipy.signal.band_stop_obj(2.0, 0, [1.0, 8.0], [3.0, 5.0], 1, 40, "butter"), 3)
+    5.169
+    """
+    one_of("signal.band_stop_obj", "type", type, tuple(_ORDERS))
+    one_of("signal.band_stop_obj", "ind", ind, (0, 1))
+    if not 0 < gpass < gstop:
+        raise ArgumentError(f"functrans.scipy.signal.band_stop_obj: gpass is {gpass}, gstop "
+                            f"{gstop}.", where=user_source(), why="0 < gpass < gstop.")
+    inner, outer = np.array(passb, float), np.array(stopb, float)
+    inner[ind] = wp
+    return float(_ORDERS[type](gpass, gstop, _nearest_stop(inner, outer)))
+
+
+def _nearest_stop(inner: Values, outer: Values) -> float:
+    """The edge of the stop band of the low pass that is a band stop with these edges."""
+    return float(np.min(np.abs(outer * (inner[0] - inner[1]) / (outer**2 - inner[0] * inner[1]))))
 
 
 def _golden(f: Callable[[float], float], a: float, b: float) -> float:

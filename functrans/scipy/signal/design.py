@@ -7,6 +7,7 @@ digits may be few for recursive filters of high order: `output="sos"`, or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -134,6 +135,88 @@ def firwin(numtaps: int, cutoff: Cutoff, *, width: float | None = None, window: 
     """
     values = windowed_sinc(numtaps, cutoff, width, window, pass_zero, scale, fs)
     return jnp.asarray(values).astype(default_float())
+
+
+def firwin_2d(hsize: Sequence[int], window: Any, *, fc: Any = None, fs: float = 2,
+              circular: bool = False, pass_zero: bool | str = True, scale: bool = True) -> Array:
+    """The coefficients (rows, columns) of a filter of images, by the method of `firwin`.
+
+    `window` is a pair, for rows and columns, whose filters are multiplied; with `circular` it is
+    one, whose filter is turned around the middle. Raises ArgumentError where `circular` has no
+    `fc`, or sizes do not fit.
+
+    >>> import functrans as ft
+    >>> ft.scipy.signal.firwin_2d((3, 3), ("hamming", "hamming"), fc=0.5).shape
+    (3, 3)
+    """
+    if len(hsize) != 2:
+        raise ArgumentError(f"functrans.scipy.signal.firwin_2d: hsize has {len(hsize)} values.",
+                            where=user_source(), why="it is (rows, columns).")
+    rows, columns = (known_size("signal.firwin_2d", "hsize", n) for n in hsize)
+    if fc is None:
+        raise ArgumentError("functrans.scipy.signal.firwin_2d: fc is None.", where=user_source(),
+                            why="it is the frequency where the pass band ends.", fix="fc=0.5")
+    if circular:
+        size = 8 * max(rows, columns)
+        around = windowed_sinc(size, fc, None, window, pass_zero, scale, fs)
+        x, y = np.meshgrid(np.linspace(-1, 1, rows), np.linspace(-1, 1, columns))
+        values = np.interp(np.hypot(x, y), np.linspace(0, 1, size), around)
+        return jnp.asarray(values).astype(default_float())
+    if isinstance(window, str) or len(window) != 2:
+        raise ArgumentError(f"functrans.scipy.signal.firwin_2d: window is {window!r}.",
+                            where=user_source(), why="it is a pair, for rows and columns.",
+                            fix="window=('hamming', 'hamming')")
+    first, second = (windowed_sinc(n, fc, None, w, pass_zero, scale, fs)
+                     for n, w in zip((rows, columns), window))
+    return jnp.asarray(np.outer(first, second)).astype(default_float())
+
+
+def gammatone(freq: float, ftype: str, order: int | None = None, numtaps: int | None = None,
+              fs: float | None = None) -> tuple[Array, Array]:
+    """Numerator and denominator of a filter of the human ear around a frequency.
+
+    `ftype` is "fir", with `numtaps` coefficients (those of 15 ms) and an order (4) up to 24, or
+    "iir", of order 4. `fs` is the sampling rate, 2 by default.
+    Source: Slaney, An Efficient Implementation of the Patterson-Holdsworth Auditory Filter Bank,
+    Apple TR 35 (1993); Glasberg and Moore, Hear. Res. 47 (1990).
+
+    >>> import functrans as ft
+    >>> b, a = ft.scipy.signal.gammatone(440, "iir", fs=16000)
+    >>> b.shape, a.shape
+    ((5,), (9,))
+    """
+    how = ftype.lower()
+    one_of("signal.gammatone", "ftype", how, ("fir", "iir"))
+    rate = 2.0 if fs is None else float(fs)
+    if not 0 < freq < rate / 2:
+        raise ArgumentError(f"functrans.scipy.signal.gammatone: freq is {freq}.",
+                            where=user_source(), why=f"it is between 0 and {rate / 2}.")
+    width = 2 * np.pi * 1.019 * (freq / 9.26449 + 24.7)  # of the filter of an ear, in radians
+    angle = 2 * np.pi * freq / rate
+    if how == "fir":
+        n = known_size("signal.gammatone", "order", 4 if order is None else order)
+        if n > 24:
+            raise ArgumentError(f"functrans.scipy.signal.gammatone: order is {n}.",
+                                where=user_source(), why="it is 24 at most.")
+        size = max(int(rate * 0.015), 15) if numtaps is None else known_size(
+            "signal.gammatone", "numtaps", numtaps)
+        t = np.arange(size) / rate
+        scale = 2 * width**n / math.factorial(n - 1) / rate
+        b = scale * t ** (n - 1) * np.exp(-width * t) * np.cos(2 * np.pi * freq * t)
+        a = np.ones(1)
+    else:
+        if order is not None or numtaps is not None:
+            raise ArgumentError("functrans.scipy.signal.gammatone: ftype is 'iir'.",
+                                where=user_source(), why="it has order 4, and 5 coefficients.",
+                                fix="order=None, numtaps=None")
+        pole = np.exp(-width / rate + 1j * angle)
+        k = np.arange(5)
+        b = np.array([1, -4, 6, -4, 1]) * (pole**k).real
+        a = np.poly(np.repeat([pole, pole.conjugate()], 4)).real
+        # 1 at the frequency: both polynomials by their factors, which keep their digits
+        near, far = -np.expm1(-width / rate), -np.expm1(-width / rate - 2j * angle)
+        b = b * abs(2 * (near * far) ** 4 / (near**4 + far**4))
+    return jnp.asarray(b).astype(default_float()), jnp.asarray(a).astype(default_float())
 
 
 def windowed_sinc(numtaps: int, cutoff: Cutoff, width: float | None = None,

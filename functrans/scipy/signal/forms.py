@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import warnings
+from typing import Any, Final
 
 import numpy as np
 
 from functrans import numpy as jnp
 from functrans.core.dtypes import default_complex, default_float
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.scipy.arguments import inexact, known_size, known_values
+from functrans.scipy.arguments import inexact, known_size, known_values, value_of
 from functrans.scipy.signal.design import kaiser_parameter
 from functrans.scipy.signal.prototypes import Zeros, sections_of
 from functrans.scipy.signal.responses import angles
 from functrans.scipy.signal.windows.named import window_values
 from functrans.typing import Array, ArrayLike
+
+_SMALL: Final = 1e-14  # coefficients that count as 0, as in SciPy
 
 
 def known_numbers(name: str, *values: ArrayLike) -> list[Any]:
@@ -281,12 +284,39 @@ def firls(numtaps: int, bands: ArrayLike, desired: ArrayLike, *, weight: ArrayLi
     return jnp.asarray(taps).astype(default_float())
 
 
+class BadCoefficients(UserWarning):
+    """A numerator begins with zeros, which are dropped: a filter may be badly conditioned."""
+
+
 def normalize(b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
-    """A numerator and a denominator divided by the first coefficient of the latter.
+    """A numerator, or rows of such, and a denominator, divided by the latter's first coefficient.
+
+    Leading zeros are dropped where values are known, with a warning, `BadCoefficients`, of those of
+    a numerator. Raises ArgumentError for a denominator of zeros.
 
     >>> import functrans as ft
     >>> [v.tolist() for v in ft.scipy.signal.normalize([2.0], [2.0, 1.0])]
     [[1.0], [1.0, 0.5]]
     """
     top, bottom = (jnp.atleast_1d(v) for v in inexact(b, a))
-    return top / bottom[0], bottom / bottom[0]
+    if bottom.ndim != 1 or top.ndim > 2:
+        raise ShapeError(f"functrans.scipy.signal.normalize: b has shape {top.shape}, a "
+                         f"{bottom.shape}.", where=user_source(),
+                         why="a is a vector, and b a vector or rows.")
+    known = value_of(bottom)
+    if known is not None:
+        some = np.flatnonzero(known)
+        if not some.size:
+            raise ArgumentError("functrans.scipy.signal.normalize: the denominator is 0.",
+                                where=user_source())
+        bottom = bottom[int(some[0]):]
+    top, bottom = top / bottom[0], bottom / bottom[0]
+    known = value_of(top)
+    if known is not None and known.size:
+        large = np.flatnonzero((np.abs(np.atleast_2d(known)) > _SMALL).any(0))
+        zeros = int(large[0]) if large.size else known.shape[-1]
+        if zeros:
+            warnings.warn("the numerator of a filter begins with zeros, which are dropped",
+                          BadCoefficients, stacklevel=2)
+            top = top[..., min(zeros, known.shape[-1] - 1):]
+    return (top[0] if top.ndim == 2 and top.shape[0] == 1 else top), bottom

@@ -1,4 +1,4 @@
-"""Spectra of uneven samples, parts of spectra, and small functions of sequences."""
+"""Spectra of uneven samples, and small functions of sequences."""
 
 from __future__ import annotations
 
@@ -77,71 +77,6 @@ def vectorstrength(events: ArrayLike, period: ArrayLike) -> tuple[Array, Array]:
                          f"{periods.shape}.", where=user_source(), why="it is a vector at most.")
     vectors = jnp.mean(jnp.exp(2j * math.pi * times / periods[..., None]), axis=-1)
     return jnp.abs(vectors), jnp.angle(vectors)
-
-
-def czt(x: ArrayLike, m: int | None = None, w: ArrayLike | None = None, a: ArrayLike = 1 + 0j, *,
-        axis: int = -1) -> Array:
-    """The z transform of x at the m points a w**-k of a spiral, along an axis.
-
-    By default w = exp(-2 pi i / m): the points of the discrete Fourier transform.
-    Source: Bluestein, IEEE Trans. Audio Electroacoust. 18 (1970).
-
-    >>> import functrans as ft
-    >>> abs(ft.scipy.signal.czt(ft.numpy.array([1.0, 2.0, 3.0]))).round(3)[0].item()
-    6.0
-    """
-    (signal,) = inexact(x)
-    lines = jnp.moveaxis(signal, axis, -1)
-    n = lines.shape[-1]
-    m = n if m is None else known_size("signal.czt", "m", m)
-    if not n:
-        raise ShapeError("functrans.scipy.signal.czt: the signal is empty.", where=user_source())
-    kind = jnp.promote_types(lines.dtype, jnp.complex64)
-    k = np.arange(max(m, n), dtype=float)
-    if w is None:
-        # squares of whole numbers modulo 2 m: the angles keep their digits
-        chirp = jnp.asarray(np.exp(-1j * np.pi * (k**2 % (2 * m)) / m)).astype(kind)
-    else:
-        step = jnp.asarray(w).astype(kind)
-        chirp = jnp.exp(jnp.log(step) * jnp.asarray(k**2 / 2).astype(step.real.dtype))
-    start = jnp.asarray(a).astype(kind)
-    powers = jnp.exp(-jnp.log(start) * jnp.asarray(k[:n]).astype(start.real.dtype))
-    size = 2 ** math.ceil(math.log2(n + m - 1))
-    around = jnp.concatenate([1 / chirp[n - 1:0:-1], 1 / chirp[:m]])
-    product = jnp.fft.ifft(jnp.fft.fft(lines * powers * chirp[:n], size)
-                           * jnp.fft.fft(around, size))
-    return jnp.moveaxis(product[..., n - 1:n + m - 1] * chirp[:m], -1, axis)
-
-
-def czt_points(m: int, w: ArrayLike | None = None, a: ArrayLike = 1 + 0j) -> Array:
-    """The points of `czt`.
-
-    >>> import functrans as ft
-    >>> print(ft.scipy.signal.czt_points(2).real.round(3))
-    [ 1. -1.]
-    """
-    size = known_size("signal.czt_points", "m", m)
-    step = jnp.exp(-2j * math.pi / size) if w is None else jnp.asarray(w)
-    return jnp.asarray(a) * step ** -jnp.arange(size)
-
-
-def zoom_fft(x: ArrayLike, fn: Any, m: int | None = None, *, fs: float = 2.0,
-             endpoint: bool = False, axis: int = -1) -> Array:
-    """The Fourier transform at m frequencies between the two of fn (0 and fn, of one).
-
-    >>> import functrans as ft
-    >>> abs(ft.scipy.signal.zoom_fft(ft.numpy.ones(4), [0.0, 0.5], 2)).round(3)[0].item()
-    4.0
-    """
-    n = jnp.shape(x)[axis]
-    m = n if m is None else known_size("signal.zoom_fft", "m", m)
-    low, high = (0.0, float(fn)) if np.ndim(fn) == 0 else (float(v) for v in fn)
-    steps = m - 1 if endpoint else m
-    if not steps:
-        raise ArgumentError("functrans.scipy.signal.zoom_fft: m is 1 with endpoint.",
-                            where=user_source())
-    w = np.exp(-2j * np.pi * (high - low) / (steps * fs))
-    return czt(x, m, w, np.exp(2j * np.pi * low / fs), axis=axis)
 
 
 def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Array:
