@@ -4,6 +4,7 @@ Interpolators are trees that are functions.
 """
 
 from functrans.core.errors import publish
+from functrans.scipy.interpolate.bernstein import BPoly, NdPPoly
 from functrans.scipy.interpolate.bsplines import BSpline, make_interp_spline, make_lsq_spline
 from functrans.scipy.interpolate.cubic import (
     Akima1DInterpolator,
@@ -11,8 +12,8 @@ from functrans.scipy.interpolate.cubic import (
     CubicSpline,
     PchipInterpolator,
 )
+from functrans.scipy.interpolate.curves import insert, make_splprep, splprep, sproot
 from functrans.scipy.interpolate.fitpack import (
-    RectBivariateSpline,
     spalde,
     splantider,
     splder,
@@ -30,6 +31,13 @@ from functrans.scipy.interpolate.polynomials import (
     krogh_interpolate,
     pchip_interpolate,
 )
+from functrans.scipy.interpolate.rational import (
+    AAA,
+    FloaterHormannInterpolator,
+    approximate_taylor_polynomial,
+    pade,
+)
+from functrans.scipy.interpolate.rbf import Rbf
 from functrans.scipy.interpolate.scattered import NearestNDInterpolator, RBFInterpolator
 from functrans.scipy.interpolate.smooth_triangles import CloughTocher2DInterpolator, lagrange
 from functrans.scipy.interpolate.smoothing import (
@@ -37,6 +45,20 @@ from functrans.scipy.interpolate.smoothing import (
     make_smoothing_spline,
     make_splrep,
 )
+from functrans.scipy.interpolate.spheres import (
+    LSQSphereBivariateSpline,
+    RectSphereBivariateSpline,
+    SmoothSphereBivariateSpline,
+)
+from functrans.scipy.interpolate.surfaces import (
+    BivariateSpline,
+    LSQBivariateSpline,
+    RectBivariateSpline,
+    SmoothBivariateSpline,
+    bisplev,
+    bisplrep,
+)
+from functrans.scipy.interpolate.tensor import NdBSpline
 from functrans.scipy.interpolate.triangulation import LinearNDInterpolator, griddata
 from functrans.scipy.interpolate.univariate import (
     InterpolatedUnivariateSpline,
@@ -45,14 +67,19 @@ from functrans.scipy.interpolate.univariate import (
 )
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CloughTocher2DInterpolator",
-    "CubicHermiteSpline", "CubicSpline", "InterpolatedUnivariateSpline", "KroghInterpolator",
-    "LSQUnivariateSpline", "LinearNDInterpolator", "NearestNDInterpolator", "PPoly",
-    "PchipInterpolator", "RBFInterpolator", "RectBivariateSpline", "RegularGridInterpolator",
-    "UnivariateSpline", "barycentric_interpolate", "generate_knots", "griddata", "interp1d",
-    "interpn", "krogh_interpolate", "lagrange", "make_interp_spline", "make_lsq_spline",
-    "make_smoothing_spline", "make_splrep", "pchip_interpolate", "spalde", "splantider", "splder",
-    "splev", "splint", "splrep",
+    "AAA", "Akima1DInterpolator", "BPoly", "BSpline", "BarycentricInterpolator",
+    "BivariateSpline", "CloughTocher2DInterpolator", "CubicHermiteSpline", "CubicSpline",
+    "FloaterHormannInterpolator", "InterpolatedUnivariateSpline", "KroghInterpolator",
+    "LSQBivariateSpline", "LSQSphereBivariateSpline", "LSQUnivariateSpline",
+    "LinearNDInterpolator", "NdBSpline", "NdPPoly", "NearestNDInterpolator", "PPoly",
+    "PchipInterpolator", "RBFInterpolator", "Rbf", "RectBivariateSpline",
+    "RectSphereBivariateSpline", "RegularGridInterpolator", "SmoothBivariateSpline",
+    "SmoothSphereBivariateSpline", "UnivariateSpline", "approximate_taylor_polynomial",
+    "barycentric_interpolate", "bisplev", "bisplrep", "generate_knots", "griddata", "insert",
+    "interp1d", "interpn", "krogh_interpolate", "lagrange", "make_interp_spline",
+    "make_lsq_spline", "make_smoothing_spline", "make_splprep", "make_splrep", "pade",
+    "pchip_interpolate", "spalde", "splantider", "splder", "splev", "splint", "splprep",
+    "splrep", "sproot",
 ]
 
 publish(globals(), __all__)

@@ -15,7 +15,7 @@ from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_with_keys_class
 from functrans.numpy.common import axis_index
-from functrans.scipy.arguments import inexact, known_size, one_of
+from functrans.scipy.arguments import inexact, known_size, known_values, one_of
 from functrans.typing import Array, ArrayLike
 
 Extrapolate = bool | str | None
@@ -48,8 +48,8 @@ class PPoly:
         self.c, _ = inexact(c, x)
         self.x, _ = inexact(x, self.c.real)
         if self.x.ndim != 1 or self.c.ndim < 2 or self.c.shape[1] != self.x.shape[0] - 1:
-            raise ShapeError(f"functrans.scipy.interpolate.PPoly: c has shape {self.c.shape}, x "
-                             f"{self.x.shape}.", where=user_source(),
+            raise ShapeError(f"functrans.scipy.interpolate.{type(self).__name__}: c has shape "
+                             f"{self.c.shape}, x {self.x.shape}.", where=user_source(),
                              why="c has a column for each interval of x.")
         one_of("interpolate.PPoly", "extrapolate", extrapolate, (None, True, False, "periodic"))
         self.extrapolate = True if extrapolate is None else extrapolate
@@ -79,17 +79,62 @@ class PPoly:
             at = first + jnp.mod(at - first, last - first)
         places = intervals(self.x, at)
         lead = at.reshape(-1) - self.x[places.reshape(-1)]
-        rest = (1,) * (self.c.ndim - 2)
-        step = lead.reshape(-1, *rest).astype(self.c.dtype)
         columns = self.c[:, places.reshape(-1)]
-        value = columns[0]
-        for k in range(1, self.c.shape[0]):
-            value = value * step + columns[k]
+        rest = (1,) * (self.c.ndim - 2)
+        value = self._sum(columns, lead.reshape(-1, *rest).astype(self.c.dtype),
+                          jnp.diff(self.x)[places.reshape(-1)].reshape(-1, *rest))
         if how is False:
             inside = ((at >= first) & (at <= last)).reshape(-1, *rest)
             value = jnp.where(inside, value, math.nan)
         value = value.reshape(*at.shape, *self.c.shape[2:])
         return _moved(value, at.ndim, self.axis)
+
+    def _sum(self, columns: Array, step: Array, width: Array) -> Array:
+        """The polynomials of coefficients (K + 1, places, ...) at a step from their start."""
+        value = columns[0]
+        for k in range(1, columns.shape[0]):
+            value = value * step + columns[k]
+        return value
+
+    @classmethod
+    def construct_fast(cls: type[P], c: ArrayLike, x: ArrayLike, extrapolate: Extrapolate = None,
+                       axis: int = 0) -> P:
+        """A polynomial, without its checks."""
+        return cls.tree_unflatten((True if extrapolate is None else extrapolate, axis),
+                                  (jnp.asarray(c), jnp.asarray(x)))
+
+    def extend(self, c: ArrayLike, x: ArrayLike) -> None:
+        """Add intervals behind the last breakpoint, or before the first; x are their other ends."""
+        more, _ = inexact(c, self.c)
+        ends, _ = inexact(x, self.x)
+        if more.ndim < 2 or ends.ndim != 1 or more.shape[1] != ends.shape[0] \
+                or more.shape[2:] != self.c.shape[2:]:
+            raise ShapeError(f"functrans.scipy.interpolate.{type(self).__name__}.extend: c has "
+                             f"shape {more.shape}, x {ends.shape}.", where=user_source(),
+                             why=f"c has a column for each x, of the shape {self.c.shape[2:]}.")
+        if not ends.shape[0]:
+            return
+        known = known_values("interpolate.PPoly.extend", "x", jnp.concatenate([self.x[:1],
+                             self.x[-1:], ends]), "it says at which end intervals are added.",
+                             "extend before jit")
+        behind = bool(known[2] >= known[1])
+        if (not behind and not known[-1] <= known[0]) or (np.diff(known[2:]) <= 0).any():
+            raise ArgumentError("functrans.scipy.interpolate.PPoly.extend: x does not grow from "
+                                "the last breakpoint, or to the first.", where=user_source())
+        size = max(self.c.shape[0], more.shape[0])
+        old, more = (self._raised(v.astype(jnp.promote_types(self.c.dtype, more.dtype)), size)
+                     for v in (self.c, more))
+        if behind:
+            self.c, self.x = (jnp.concatenate(v, axis=a) for v, a in (
+                ((old, more), 1), ((self.x, ends), 0)))
+        else:
+            self.c, self.x = (jnp.concatenate(v, axis=a) for v, a in (
+                ((more, old), 1), ((ends, self.x), 0)))
+
+    @staticmethod
+    def _raised(c: Array, size: int) -> Array:
+        """Coefficients of the same polynomials, `size` of them."""
+        return jnp.pad(c, [(size - c.shape[0], 0)] + [(0, 0)] * (c.ndim - 1))
 
     def derivative(self, nu: int = 1) -> PPoly:
         """The polynomial that is the derivative of order nu."""

@@ -19,6 +19,7 @@ from functrans.scipy.interpolate.bsplines import (
     interpolating_knots,
     make_lsq_spline,
 )
+from functrans.scipy.interpolate.penalized import penalized
 from functrans.scipy.interpolate.piecewise import table
 from functrans.scipy.linalg import solve_triangular, solveh_banded
 from functrans.scipy.products import matmul
@@ -165,11 +166,11 @@ def _coefficients(places: Array, knots: Array, f: Array, curvature: Array) -> Ar
 _NEAR = 1e-3  # the part of s that sums of squares may be off, as knots are counted
 
 
-def _left(x: Any, y: Any, w: Any, t: Any, k: int) -> Any:
-    """The squares of what least squares leave at each place."""
-    matrix = np.asarray(collocation(jnp.asarray(t), k, jnp.asarray(x)))
-    c = np.linalg.lstsq(matrix * w[:, None], y * w, rcond=None)[0]
-    return (w * (y - matrix @ c)) ** 2
+def _left(x: Any, y: Any, w: Any, t: Any, k: int, periodic: bool) -> Any:
+    """The squares of what least squares leave at each place, over all columns of y."""
+    matrix, _, _ = basis_and_jumps(x, t, k, periodic)
+    c = np.linalg.lstsq(matrix * w[:, None], y * w[:, None], rcond=None)[0]
+    return ((w[:, None] * (y - matrix @ c)) ** 2).sum(1)
 
 
 def _with_knot(x: Any, t: Any, k: int, left: Any) -> Any:
@@ -191,17 +192,18 @@ def _with_knot(x: Any, t: Any, k: int, left: Any) -> Any:
     return np.sort(np.append(t, x[best]))
 
 
-def _grown(x: Any, y: Any, w: Any, ends: tuple[float, float], k: int, s: float) -> Iterator[Any]:
-    """Knots, each time more of them, until least squares leave s or less.
+def grown_knots(x: Any, y: Any, w: Any, ends: tuple[float, float], k: int, s: float,
+                periodic: bool = False) -> Iterator[Any]:
+    """Knots, each time more of them, until least squares of y (m, columns) leave s or less.
 
     Source: Dierckx, Curve and Surface Fitting with Splines (1993), ch. 5.
     """
     t = np.repeat(np.array(ends, float), k + 1)
-    most = len(x) + k + 1
+    most = len(x) + k + 1 + (k - 1 if periodic else 0)
     before, more = 0.0, 1
     while True:
         yield t
-        left = _left(x, y, w, t, k)
+        left = _left(x, y, w, t, k, periodic)
         total = float(left.sum())
         beyond = total - s
         if abs(beyond) < _NEAR * s or beyond < 0:
@@ -211,13 +213,25 @@ def _grown(x: Any, y: Any, w: Any, ends: tuple[float, float], k: int, s: float) 
             wanted = int(more * beyond / fall) if fall > _NEAR * s else 2 * more
             more = min(2 * more, max(wanted, more // 2, 1))
         before = total
+        if periodic and len(t) == 2 * (k + 1):
+            # of a constant the whole period is one interval: its middle place, as in FITPACK
+            t = np.sort(np.append(t, x[(len(x) + 1) // 2 - 1]))
+            continue
         for _ in range(more):
             longer = _with_knot(x, t, k, left)
             if len(longer) >= most or len(longer) == len(t):
-                yield np.asarray(interpolating_knots(jnp.asarray(x), k))
+                yield all_knots(x, k, periodic)
                 return
             t = longer
-            left = _left(x, y, w, t, k)
+            left = _left(x, y, w, t, k, periodic)
+
+
+def all_knots(x: Any, k: int, periodic: bool = False) -> Any:
+    """The knots of a spline through values at all places, with repeated ends."""
+    if not periodic:
+        return np.asarray(interpolating_knots(jnp.asarray(x), k))
+    inner = x[1:-1] if k % 2 else (x[1:-1] + x[:-2]) / 2
+    return np.concatenate([np.repeat(x[0], k + 1), inner, np.repeat(x[-1], k + 1)])
 
 
 def _known(name: str, x: ArrayLike, y: ArrayLike, w: ArrayLike | None, k: int
@@ -254,8 +268,8 @@ def generate_knots(x: ArrayLike, y: ArrayLike, *, w: ArrayLike | None = None,
     at, values, weights = _known("generate_knots", x, y, w, degree)
     ends = float(at[0] if xb is None else xb), float(at[-1] if xe is None else xe)
     dtype = inexact(x)[0].dtype
-    for t in _grown(at, values, weights, ends, degree, float(s)) if s else [np.asarray(
-            interpolating_knots(jnp.asarray(at), degree))]:
+    for t in grown_knots(at, values[:, None], weights, ends, degree, float(s)) if s else [
+            all_knots(at, degree)]:
         yield jnp.asarray(t, dtype)
 
 
@@ -282,44 +296,41 @@ def make_splrep(x: ArrayLike, y: ArrayLike, *, w: ArrayLike | None = None, xb: f
     at, values, weights = _known("make_splrep", x, y, w, degree)
     if t is None:
         ends = float(at[0] if xb is None else xb), float(at[-1] if xe is None else xe)
-        knots = list(_grown(at, values, weights, ends, degree, s))[-1] if s else np.asarray(
-            interpolating_knots(jnp.asarray(at), degree))
+        knots = list(grown_knots(at, values[:, None], weights, ends, degree, s))[-1] if s else \
+            all_knots(at, degree)
     else:
         knots = np.asarray(t, float)
     if len(knots) == 2 * (degree + 1) or not s:
         return make_lsq_spline(x, y, knots, degree, w)
     (target,) = inexact(y)
-    count = len(knots) - degree - 1
-    matrix = np.asarray(collocation(jnp.asarray(knots), degree, jnp.asarray(at)))
-    top = BSpline(knots, np.eye(count), degree).derivative(degree).c
-    jumps = np.diff(np.asarray(top), axis=0)
-    q, r = np.linalg.qr(matrix * weights[:, None])
-    _, sizes, vt = np.linalg.svd(jumps @ np.linalg.inv(r))
-    squares = np.zeros(count)
-    squares[:len(sizes)] = sizes**2
-    project = vt @ q.T * weights
-
-    # coefficients are R**-1 V (1 + lam S**2)**-1 V' Q' W y, and what is left is a sum of squares
-    def left(log_lam: Any, z: Any, rest: Any, m: Any) -> Any:
-        part = squares / (m.exp(-log_lam) + squares)
-        return rest + m.sum((part * z) ** 2) - s
-
-    z0 = project @ values
-    rest0 = float(np.sum((weights * values) ** 2) - np.sum(z0**2))
-    low, high = -60.0, 60.0 - math.log(max(float(sizes[-1]) ** 2, 1e-300))
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if left(middle, z0, rest0, np) < 0 else (low, middle)
-    wide = target.astype(jnp.float64)
-    z = matmul(jnp.asarray(project), wide)
-    rest = jnp.sum((jnp.asarray(weights) * wide) ** 2) - jnp.sum(z**2)
-    at_root = jnp.asarray((low + high) / 2)
-    share = squares / (math.exp(-(low + high) / 2) + squares)
-    slope = float(2 * np.sum(share**2 * (1 - share) * z0**2))
-    # one step of Newton's, whose derivative is that of the root
-    log_lam = at_root - (left(at_root, z, rest, jnp) / slope if slope else 0.0)
-    c = matmul(jnp.asarray(np.linalg.inv(r) @ vt.T), z / (1 + jnp.exp(log_lam) * squares))
+    matrix, jumps, _ = basis_and_jumps(at, knots, degree)
+    rows = target[:, None] * jnp.asarray(weights)[:, None]
+    c = penalized(matrix * weights[:, None], jumps, (values * weights)[:, None], rows, s)[:, 0]
     return BSpline(jnp.asarray(knots).astype(target.dtype), c.astype(target.dtype), degree)
 
+
+def periodic_knots(t: Any, k: int) -> Any:
+    """Knots with repeated ends as those of a periodic spline: repeated with their period."""
+    inner = t[k:len(t) - k]
+    count = len(inner) - 1
+    number = np.arange(-k, count + k + 1)
+    return inner[number % count] + (inner[-1] - inner[0]) * (number // count)
+
+
+def basis_and_jumps(x: Any, t: Any, k: int, periodic: bool = False) -> tuple[Any, Any, Any]:
+    """All B-splines at places (m, n), the jumps of their derivative k at knots, and what is free.
+
+    The last is the matrix of the coefficients of the free ones: those of a period, where knots t
+    are `periodic`, which are given with repeated ends.
+    """
+    knots = periodic_knots(t, k) if periodic else t
+    count = len(knots) - k - 1
+    matrix = np.asarray(collocation(jnp.asarray(knots), k, jnp.asarray(x)))
+    top = np.asarray(BSpline(knots, np.eye(count), k).derivative(k).c)
+    if not periodic:
+        return matrix, np.diff(top, axis=0), np.eye(count)
+    free = np.eye(count - k)[np.arange(count) % (count - k)]
+    jumps = np.concatenate([np.diff(top, axis=0), top[:1] - top[-1:]])
+    return matrix @ free, jumps @ free, free
 
 publish(globals(), __all__)

@@ -41,7 +41,8 @@ def symiirorder1(signal: ArrayLike, c0: float, z1: float, precision: float = -1.
     """The signal filtered forth and back by one pole: c0 / ((1 - z1 / z) (1 - z1 z)).
 
     It is along the last axis of one or two. All of the mirrored signal counts in the first value,
-    where SciPy stops at `precision`. Raises ArgumentError for a pole that is not within the unit circle.
+    where SciPy stops at `precision`. Raises ArgumentError for a pole that is not within the unit
+    circle.
 
     >>> import functrans as ft
     >>> ft.scipy.signal.symiirorder1(ft.numpy.ones(4), 0.25, 0.5).round(3).tolist()
