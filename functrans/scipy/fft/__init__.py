@@ -22,6 +22,7 @@ from functrans.scipy.fft.fourier import (
     rfft2,
     rfftn,
 )
+from functrans.scipy.fft.hankel import fht, fhtoffset, ifht
 from functrans.scipy.fft.lengths import next_fast_len, prev_fast_len
 from functrans.scipy.fft.trigonometric import (
     dct,
@@ -33,12 +34,21 @@ from functrans.scipy.fft.trigonometric import (
     idst,
     idstn,
 )
+from functrans.scipy.fft.workers import (
+    get_workers,
+    register_backend,
+    set_backend,
+    set_global_backend,
+    set_workers,
+    skip_backend,
+)
 
 __all__ = [
-    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2",
-    "hfftn", "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
-    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft",
-    "rfft2", "rfftfreq", "rfftn",
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht",
+    "fhtoffset", "get_workers", "hfft", "hfft2", "hfftn", "idct", "idctn", "idst", "idstn",
+    "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "ihfft2", "ihfftn", "irfft",
+    "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "register_backend", "rfft", "rfft2",
+    "rfftfreq", "rfftn", "set_backend", "set_global_backend", "set_workers", "skip_backend",
 ]
 
 publish(globals(), __all__)

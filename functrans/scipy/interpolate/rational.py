@@ -194,8 +194,8 @@ class AAA(_Rational):
                 for n, v in (("x", x), ("y", y)))
         if z.ndim != 1 or f.shape != z.shape or not z.size or not np.isfinite(z).all():
             raise ShapeError(f"functrans.scipy.interpolate.AAA: x has shape {z.shape}, y "
-                             f"{f.shape}.", where=user_source(), why="both are vectors of one length, and x is "
-                             "finite.")
+                             f"{f.shape}.", where=user_source(),
+                             why="both are vectors of one length, and x is finite.")
         kept = np.isfinite(f)
         z, first = np.unique(z[kept], return_index=True)
         f = f[kept][first]

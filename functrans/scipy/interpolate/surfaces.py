@@ -257,8 +257,8 @@ def _surface(name: str, x: Any, y: Any, z: ArrayLike, w: Any, box: Any, kx: int,
     m = len(at_x)
     if m < (kx + 1) * (ky + 1) or (weights < 0).any():
         raise ArgumentError(f"functrans.scipy.interpolate.{name}: there are {m} points, kx is "
-                            f"{kx}, ky {ky}.", where=user_source(), why="there are (kx + 1) (ky + 1) or "
-                            "more, and no weight is negative.")
+                            f"{kx}, ky {ky}.", where=user_source(),
+                            why="there are (kx + 1) (ky + 1) or more, and no weight is negative.")
     ends = [v if u is None else float(u) for u, v in zip(
         box, (at_x.min(), at_x.max(), at_y.min(), at_y.max()))]
     amount = (m if default is None else default) if s is None else float(s)

@@ -1,7 +1,11 @@
 """Filters, maps, morphology and measurements of arrays of any rank, named as in scipy.ndimage."""
 
 from functrans.core.errors import publish
-from functrans.scipy.ndimage.distances import distance_transform_cdt, distance_transform_edt
+from functrans.scipy.ndimage.distances import (
+    distance_transform_bf,
+    distance_transform_cdt,
+    distance_transform_edt,
+)
 from functrans.scipy.ndimage.filters import (
     convolve,
     convolve1d,
@@ -17,6 +21,11 @@ from functrans.scipy.ndimage.filters import (
     sobel,
     uniform_filter,
     uniform_filter1d,
+)
+from functrans.scipy.ndimage.generic import (
+    generic_filter1d,
+    generic_gradient_magnitude,
+    vectorized_filter,
 )
 from functrans.scipy.ndimage.geometry import affine_transform, map_coordinates, rotate, shift, zoom
 from functrans.scipy.ndimage.measurements import (
@@ -64,7 +73,9 @@ from functrans.scipy.ndimage.ranks import (
     percentile_filter,
     rank_filter,
 )
+from functrans.scipy.ndimage.regions import histogram, value_indices, watershed_ift
 from functrans.scipy.ndimage.spectra import (
+    fourier_ellipsoid,
     fourier_gaussian,
     fourier_shift,
     fourier_uniform,
@@ -77,17 +88,19 @@ __all__ = [
     "affine_transform", "binary_closing", "binary_dilation", "binary_erosion",
     "binary_fill_holes", "binary_hit_or_miss", "binary_opening", "binary_propagation",
     "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
-    "distance_transform_cdt", "distance_transform_edt", "extrema", "find_objects",
-    "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter",
-    "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
-    "generate_binary_structure", "generic_filter", "generic_laplace", "geometric_transform",
-    "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "iterate_structure",
-    "label", "labeled_comprehension", "laplace", "map_coordinates", "maximum", "maximum_filter",
+    "distance_transform_bf", "distance_transform_cdt", "distance_transform_edt", "extrema",
+    "find_objects", "fourier_ellipsoid", "fourier_gaussian", "fourier_shift", "fourier_uniform",
+    "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
+    "generate_binary_structure", "generic_filter", "generic_filter1d",
+    "generic_gradient_magnitude", "generic_laplace", "geometric_transform", "grey_closing",
+    "grey_dilation", "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label",
+    "labeled_comprehension", "laplace", "map_coordinates", "maximum", "maximum_filter",
     "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum",
     "minimum_filter", "minimum_filter1d", "minimum_position", "morphological_gradient",
     "morphological_laplace", "percentile_filter", "prewitt", "rank_filter", "rotate", "shift",
     "sobel", "spline_filter", "spline_filter1d", "standard_deviation", "sum", "sum_labels",
-    "uniform_filter", "uniform_filter1d", "variance", "white_tophat", "zoom",
+    "uniform_filter", "uniform_filter1d", "value_indices", "variance", "vectorized_filter",
+    "watershed_ift", "white_tophat", "zoom",
 ]
 
 publish(globals(), __all__)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.core.errors import ArgumentError
@@ -71,6 +72,54 @@ def distance_transform_edt(input: ArrayLike, sampling: Any = None, return_distan
     best, where = _along_axes(x, join, jnp.zeros((), kind), jnp.asarray(jnp.inf, kind))
     return _results([(return_distances, jnp.sqrt(best)), (return_indices, where)],
                     "distance_transform_edt")
+
+
+def distance_transform_bf(input: ArrayLike, metric: str = "euclidean", sampling: Any = None,
+                          return_distances: bool = True, return_indices: bool = False,
+                          distances: None = None, indices: None = None) -> Distances:
+    """The distance of each element from the nearest 0, and the place of that, the last of several.
+
+    `metric` is "euclidean", "taxicab" or "chessboard"; `sampling` is the distance of neighbours
+    for the first. Where there is no 0 the distance is infinite, or the largest number. Places are
+    looked for among all elements; distances alone come from the transforms of the other names.
+
+    >>> import functrans as ft
+    >>> ft.scipy.ndimage.distance_transform_bf([[1, 1, 0], [1, 1, 1]], "taxicab").tolist()
+    [[2, 1, 0], [3, 2, 1]]
+    """
+    name = "distance_transform_bf"
+    for argument, value in (("distances", distances), ("indices", indices)):
+        one_of(f"ndimage.{name}", argument, value, (None,))
+    how = {"cityblock": "taxicab", "manhattan": "taxicab"}.get(metric.lower(), metric.lower())
+    one_of(f"ndimage.{name}", "metric", how, ("euclidean", "taxicab", "chessboard"))
+    x = jnp.asarray(input)
+    found: list[tuple[bool, Array]] = []
+    if return_distances:
+        if how == "euclidean":
+            of_each: Any = distance_transform_edt(x, sampling)
+        else:
+            steps: Any = distance_transform_cdt(x, how)
+            of_each = jnp.where(steps < 0, np.uint32(2**32 - 1), steps.astype(jnp.uint32))
+        found.append((True, of_each))
+    if return_indices:
+        spacing = per_axis(f"ndimage.{name}", "sampling", 1.0 if sampling is None else sampling,
+                           range(x.ndim))
+        places = np.indices(x.shape).reshape(x.ndim, -1)
+        is_zero = (x == 0).reshape(-1)
+
+        def nearest(place: Array) -> Array:
+            apart = jnp.abs(place[:, None] - places)
+            if how == "euclidean":
+                units = jnp.asarray(np.asarray(spacing, float) ** 2)[:, None]
+                far = jnp.sum(apart.astype(units.dtype) ** 2 * units, axis=0)
+            else:
+                steps = jnp.sum(apart, 0) if how == "taxicab" else jnp.max(apart, 0)
+                far = steps.astype(default_float())
+            return x.size - 1 - jnp.argmin(jnp.flip(jnp.where(is_zero, far, jnp.inf)))
+
+        which = lax.map(nearest, jnp.asarray(places.T)) if x.size else jnp.zeros(0, int)
+        found.append((True, jnp.asarray(places)[:, which].reshape(x.ndim, *x.shape)))
+    return _results(found, name)
 
 
 def distance_transform_cdt(input: ArrayLike, metric: str = "chessboard",

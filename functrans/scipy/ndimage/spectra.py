@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as jnp
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
 from functrans.numpy.common import axis_index
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.axes import per_axis
 from functrans.scipy.ndimage.filters import Modes, Sizes
 from functrans.scipy.ndimage.geometry import map_coordinates
 from functrans.scipy.ndimage.ranks import around_each
+from functrans.scipy.special import j1
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array, ArrayLike
 
@@ -68,6 +71,42 @@ def fourier_shift(input: ArrayLike, shift: Any, n: int = -1, axis: int = -1, out
     """
     return _filtered("fourier_shift", input, shift, n, axis, output,
                      lambda f, s: jnp.exp(-2j * math.pi * s * f))
+
+
+def fourier_ellipsoid(input: ArrayLike, size: Any, n: int = -1, axis: int = -1,
+                      output: None = None) -> Array:
+    """A Fourier transform times that of an ellipsoid of `size` elements; see `fourier_gaussian`.
+
+    It is a line, a disc or a ball: raises ArgumentError for more than three axes.
+
+    >>> import functrans as ft
+    >>> print(ft.scipy.ndimage.fourier_ellipsoid(ft.numpy.ones((2, 2)), 1.0).round(3))
+    [[1.    0.721]
+     [0.721 0.501]]
+    """
+    one_of("ndimage.fourier_ellipsoid", "output", output, (None,))
+    (x,) = inexact(input)
+    if not 1 <= x.ndim <= 3:
+        raise ArgumentError(f"functrans.scipy.ndimage.fourier_ellipsoid: the input has {x.ndim} "
+                            "axes.", where=user_source(), why="it has one, two or three.")
+    real_axis = axis_index(axis, x.ndim, "fourier_ellipsoid")
+    sizes = per_axis("ndimage.fourier_ellipsoid", "size", size, range(x.ndim))
+    kind = x.real.dtype
+    square: Any = 0
+    for a, (length, s) in enumerate(zip(x.shape, sizes)):
+        halved = n > 0 and a == real_axis
+        where = np.arange(length) / n if halved else np.fft.fftfreq(length)
+        along = (jnp.asarray(where).astype(kind) * s) ** 2
+        square = square + along.reshape(tuple(length if i == a else 1 for i in range(x.ndim)))
+    zero = square == 0
+    r = math.pi * jnp.sqrt(jnp.where(zero, 1, square))
+    if x.ndim == 1:
+        factor = jnp.sin(r) / r
+    elif x.ndim == 2:
+        factor = 2 * j1(r) / r
+    else:
+        factor = 3 * (jnp.sin(r) - r * jnp.cos(r)) / r**3
+    return x * jnp.where(zero, 1, factor).astype(kind)
 
 
 def generic_filter(input: ArrayLike, function: Callable[..., Any], size: Any = None,
