@@ -100,7 +100,8 @@ def test_prepared_transforms():
         ours, theirs = signal.ZoomFFT(*args, **options), scipy.signal.ZoomFFT(*args, **options)
         same(ours(x, axis=1), theirs(x, axis=1))
         assert (ours.f1, ours.f2, ours.fs) == (theirs.f1, theirs.f2, theirs.fs)
-    check_grads(lambda r: jnp.abs(signal.czt(x[0, :, 0], 4, r * np.exp(-0.1j))), (np.array(0.9),), 1)
+    check_grads(lambda r: jnp.abs(signal.czt(x[0, :, 0], 4, r * np.exp(-0.1j))),
+                (np.array(0.9),), 1)
 
 
 def test_ridges():

@@ -15,7 +15,7 @@ from functrans import numpy as jnp
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
-from functrans.scipy.arguments import real
+from functrans.scipy.arguments import inexact, real
 from functrans.typing import Array, ArrayLike
 
 # of Stirling's series: B_2k / (2 k (2 k - 1))
@@ -25,10 +25,9 @@ _LARGE = 9  # the real part from which the series has 16 digits
 
 def _log_gamma(z: Any, xp: Any, start: float) -> Any:
     """The logarithm of the gamma function, without jumps; `start` is the real part of z."""
-    total: Any = 0
-    for _ in range(max(math.ceil(_LARGE - start), 0)):
-        total = total + xp.log(z)
-        z = z + 1
+    count = max(math.ceil(_LARGE - start), 0)
+    total = xp.sum(xp.log(z[..., None] + np.arange(count)), axis=-1)
+    z = z + count
     series: Any = 0
     for c in reversed(_STIRLING):
         series = series / z / z + c
@@ -38,7 +37,7 @@ def _log_gamma(z: Any, xp: Any, start: float) -> Any:
 def _kind(*parameters: Any) -> tuple[Any, list[Any]]:
     """NumPy for parameters that are known, and jnp where one is traced."""
     if any(isinstance(p, Tracer) for p in parameters):
-        return jnp, [jnp.asarray(p) for p in parameters]
+        return jnp, list(inexact(*parameters))
     return np, [float(np.asarray(p)) for p in parameters]
 
 
@@ -162,7 +161,8 @@ def fhtoffset(dln: ArrayLike, mu: ArrayLike, initial: ArrayLike = 0.0, bias: Arr
     xp, (step, order, near, q) = _kind(dln, mu, initial, bias)
     start = _bounds(order, q)
     y = np.pi / (2 * step)
-    turns = [_log_gamma((order + 1 + sign * q) / 2 + 1j * y, xp, start).imag for sign in (1, -1)]
+    turns = [_log_gamma(xp.asarray((order + 1 + sign * q) / 2 + 1j * y), xp, start).imag
+             for sign in (1, -1)]
     part = (math.log(2) - near) / step + (turns[0] + turns[1]) / np.pi
     found = near + (part - xp.round(part)) * step
     return float(found) if xp is np else found

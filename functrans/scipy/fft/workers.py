@@ -28,7 +28,7 @@ def set_workers(workers: int) -> Iterator[None]:
     try:
         count = int(workers)
         known = count == workers and count != 0
-    except TypeError:
+    except (TypeError, ValueError):
         known = False
     if not known:
         raise ArgumentError(f"functrans.scipy.fft.set_workers: workers is {workers!r}.",

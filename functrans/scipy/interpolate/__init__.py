@@ -22,7 +22,7 @@ from functrans.scipy.interpolate.fitpack import (
     splrep,
 )
 from functrans.scipy.interpolate.grids import RegularGridInterpolator, interpn
-from functrans.scipy.interpolate.lines import interp1d
+from functrans.scipy.interpolate.lines import interp1d, interp2d
 from functrans.scipy.interpolate.piecewise import PPoly
 from functrans.scipy.interpolate.polynomials import (
     BarycentricInterpolator,
@@ -76,7 +76,7 @@ __all__ = [
     "RectSphereBivariateSpline", "RegularGridInterpolator", "SmoothBivariateSpline",
     "SmoothSphereBivariateSpline", "UnivariateSpline", "approximate_taylor_polynomial",
     "barycentric_interpolate", "bisplev", "bisplrep", "generate_knots", "griddata", "insert",
-    "interp1d", "interpn", "krogh_interpolate", "lagrange", "make_interp_spline",
+    "interp1d", "interp2d", "interpn", "krogh_interpolate", "lagrange", "make_interp_spline",
     "make_lsq_spline", "make_smoothing_spline", "make_splprep", "make_splrep", "pade",
     "pchip_interpolate", "spalde", "splantider", "splder", "splev", "splint", "splprep",
     "splrep", "sproot",

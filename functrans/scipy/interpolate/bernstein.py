@@ -104,15 +104,13 @@ class BPoly(PPoly):
         taken at each end, or all there are. Raises ArgumentError where there are too few.
         """
         (x,) = inexact(xi)
-        rows = [jnp.asarray(v) if hasattr(v, "ndim") else jnp.stack([jnp.asarray(w) for w in v])
-                if isinstance(v, (list, tuple)) else jnp.asarray(v) for v in yi]
+        rows = inexact(*yi, x)[:-1]
         m = len(rows) - 1
         if x.ndim != 1 or x.shape[0] != len(rows) or m < 1 or any(v.ndim < 1 for v in rows):
             raise ShapeError(f"functrans.scipy.interpolate.BPoly.from_derivatives: xi has shape "
                              f"{x.shape}, and there are {len(rows)} of yi.", where=user_source(),
                              why="each of two places or more has a list of its value and "
                              "derivatives.", fix="y.reshape(-1, 1)")
-        rows = inexact(*rows)
         asked = list(orders) if isinstance(orders, (list, tuple, np.ndarray)) else [orders] * m
         found = []
         for i in range(m):

@@ -165,7 +165,7 @@ def insert(x: ArrayLike, tck: Any, m: int = 1, per: int = 0) -> Any:
     k, t = line.k, line.t
     n = t.shape[0] - k - 1
     c = line.c[:n]
-    (at,) = inexact(x)
+    at, _ = inexact(x, t)
     if at.ndim:
         raise ShapeError(f"functrans.scipy.interpolate.insert: x has shape {at.shape}.",
                          where=user_source(), why="it is one knot.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from functrans import numpy as jnp
 from functrans.core.keypath import GetAttrKey
@@ -103,3 +103,12 @@ class interp1d:
             return self.y[jnp.clip(place, 0, last)]
         known = ((place >= 0) & (place <= last)).reshape(-1, *(1,) * (self.y.ndim - 1))
         return jnp.where(known, self.y[jnp.clip(place, 0, last)], math.nan)
+
+
+def interp2d(x: Any, y: Any, z: Any, kind: str = "linear", copy: bool = True,
+             bounds_error: bool = False, fill_value: Any = None) -> NoReturn:
+    """Refused, as in SciPy, which has no `interp2d` any more."""
+    raise refused("interpolate", "interp2d", "SciPy has removed it: its results depended on the "
+                  "order of points.", "RegularGridInterpolator((x, y), z), or "
+                  "RectBivariateSpline(x, y, z), of points on a grid; "
+                  "CloughTocher2DInterpolator(points, values) of scattered ones")

@@ -200,8 +200,9 @@ class SmoothSphereBivariateSpline(_SphereSpline):
 
     `theta` is from 0 to pi, `phi` from 0 to 2 pi, at scattered points. It is a cubic spline of both
     with one value and one tangent plane at each pole, made outside of `jit`, called within, and
-    differentiated in r. Knots are added one by one, where most is left; those that values leave
-    open jump least (`eps` is accepted). See `BivariateSpline` for the methods.
+    differentiated in r with knots as they are. Knots are added one by one, where most is left;
+    coefficients that values leave open jump least (`eps` is accepted). See `BivariateSpline` for
+    the methods.
 
     >>> import functrans as ft
     >>> theta, phi = (v.reshape(-1) for v in ft.numpy.meshgrid(

@@ -298,8 +298,9 @@ class SmoothBivariateSpline(BivariateSpline):
 
     Points (x, y) are scattered; `s` is their number by default. Knots are added one by one, where
     most is left. `bbox` are the ends [xb, xe, yb, ye]. It is made outside of `jit`, called within,
-    and differentiated in z; see `BivariateSpline`. Coefficients that values leave open jump least
-    (`eps` is accepted). Source: Dierckx, Curve and Surface Fitting with Splines (1993), ch. 9.
+    and differentiated in z with knots as they are; see `BivariateSpline`. Coefficients that values
+    leave open jump least (`eps` is accepted).
+    Source: Dierckx, Curve and Surface Fitting with Splines (1993), ch. 9.
 
     >>> import functrans as ft
     >>> x, y = (v.reshape(-1) for v in ft.numpy.meshgrid(*[ft.numpy.linspace(0, 1, 6)] * 2))

@@ -84,9 +84,9 @@ def watershed_ift(input: ArrayLike, markers: ArrayLike, structure: ArrayLike | N
 
     `input` is of 8 or 16 bits without sign, `markers` of integers: positive ones are objects and
     are spread first, negative ones background, 0 none. Neighbours are where `structure` (3 along
-    each axis) is true: along the axes by default. Which of equal paths is taken is not that of SciPy
-    everywhere. It goes from element to element in the order of
-    costs, on the host: not under `jit`. Raises DTypeError and ShapeError.
+    each axis) is true: along the axes by default. Of equal paths SciPy may take others. It
+    goes from element to element in the order of costs, on the host: not under `jit`. Raises
+    DTypeError and ShapeError.
     Source: Falcão, Stolfi and Lotufo, IEEE Trans. Pattern Anal. Mach. Intell. 26 (2004).
 
     >>> import functrans as ft

@@ -9,6 +9,11 @@ import numpy as np
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 
+
+class QhullError(ArgumentError, RuntimeError):
+    """Points have no hull, or no triangulation: they are in a plane of fewer dimensions."""
+
+
 _APEX = 1e6  # the height of a point above all, in units of the extent
 _SHAKEN = 1e-10  # how far points are moved, so that there are no more in a plane than span it
 _IN_PLANE = 1e-10  # how far above a face a point is that belongs to its plane
@@ -89,10 +94,10 @@ def _spanning(unit: Any, candidates: Any) -> list[int]:
         size = np.linalg.norm(off, axis=1)
         at = int(np.argmax(size))
         if size[at] < 1e-10:
-            raise ArgumentError("functrans.scipy: the points lie in a plane of fewer "
-                                f"dimensions than {dims}.", where=user_source(),
-                                why="no simplex is between them.",
-                                fix="fewer coordinates, or another point")
+            raise QhullError("functrans.scipy: the points lie in a plane of fewer "
+                             f"dimensions than {dims}.", where=user_source(),
+                             why="no simplex is between them.",
+                             fix="fewer coordinates, or another point")
         basis = np.concatenate([basis, off[at:at + 1] / size[at]])
         chosen.append(int(candidates[at]))
     return chosen
