@@ -38,7 +38,6 @@ def test_hankel_transforms_of_tracers():
     arguments = (a, *(np.array(v) for v in (0.5, 1.3, 0.2, 0.1)))
     check_grads(fft.fht, arguments, 1)
     same(ft.jit(fft.fht)(*arguments), scipy.fft.fht(*arguments))
-    same(ft.jit(fft.ifht)(*arguments), scipy.fft.ifht(*arguments))
     same(ft.jit(fft.fhtoffset)(np.array(0.1), np.array(1.3)), scipy.fft.fhtoffset(0.1, 1.3))
     same(ft.vmap(lambda a: fft.fht(a, 0.5, 1.0))(a.reshape(2, 4)), scipy.fft.fht(
         a.reshape(2, 4), 0.5, 1.0))

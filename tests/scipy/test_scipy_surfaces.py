@@ -116,20 +116,20 @@ def on_sphere(theta, phi):
 
 
 def test_spheres():
-    theta, phi = np.arccos(rng.uniform(-1, 1, 90)), rng.uniform(0, 2 * np.pi, 90)
-    r = on_sphere(theta, phi) + 0.01 * rng.standard_normal(90)
+    theta, phi = np.arccos(rng.uniform(-1, 1, 60)), rng.uniform(0, 2 * np.pi, 60)
+    r = on_sphere(theta, phi) + 0.01 * rng.standard_normal(60)
     grid = np.linspace(0, np.pi, 5), np.linspace(0, 2 * np.pi, 6)
-    args = theta, phi, r, [0.8, 1.6, 2.4], [1, 2, 3.5, 5], rng.random(90) + 0.5
+    args = theta, phi, r, [0.8, 1.6, 2.4], [1, 2, 3.5, 5], rng.random(60) + 0.5
     ours, known = (m.LSQSphereBivariateSpline(*args) for m in (interpolate, theirs))
     same((*ours.get_knots(), ours.get_coeffs()), (*known.get_knots(), known.get_coeffs()))
     for how in ((), (1, 1)):
         same(ours(*grid, *how), known(*grid, *how))
-    for s, near in ((5.0, 1e-8), (0.3, 0.02), (0.02, 0.1)):
+    for s, near in ((5.0, 1e-8), (0.3, 0.02), (0.03, 0.1)):
         ours, known = (m.SmoothSphereBivariateSpline(theta, phi, r, s=s)
                        for m in (interpolate, theirs))
         same(ours.get_residual(), known.get_residual(), 1e-3)
         same(ours(*grid), known(*grid), near, near)
-    u, v = np.linspace(0.2, 2.9, 8), np.linspace(-np.pi, 2.8, 9)
+    u, v = np.linspace(0.2, 2.9, 6), np.linspace(-np.pi, 2.8, 7)
     values, at = on_sphere(u[:, None], v), (grid[0], np.linspace(-3, 2.7, 6))
     poles = {"pole_values": (1.3, 0.7)}
     flat = {"pole_values": 1.2, "pole_exact": True, "pole_continuity": True, "pole_flat": True}
@@ -140,7 +140,8 @@ def test_spheres():
         same(ours(u, v), values, 1e-8, 1e-8)
         same(ours(*at), known(*at), near, near, options)
     same(ours.ev(1.0, 2.5), ours.ev(1.0, 2.5 - 2 * np.pi))
-    check_grads(lambda r: interpolate.RectSphereBivariateSpline(u, v, r)(*at), (values,), 1)
+    check_grads(lambda r: interpolate.RectSphereBivariateSpline(u[:4], v[:4], r).ev(1.0, 2.0),
+                (values[:4, :4],), 1)
     for wrong in (lambda: ours(4.0, 1.0), lambda: interpolate.RectSphereBivariateSpline(
             u, v, values, pole_flat=True), lambda: interpolate.SmoothSphereBivariateSpline(
             theta, phi + 7, r), lambda: interpolate.LSQSphereBivariateSpline(

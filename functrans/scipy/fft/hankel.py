@@ -104,10 +104,10 @@ def fht(a: ArrayLike, dln: ArrayLike, mu: ArrayLike, offset: ArrayLike = 0.0,
     places.
 
     >>> import functrans as ft
-    >>> r = ft.numpy.exp(ft.numpy.arange(-32, 32) * 0.25)
+    >>> r = ft.numpy.exp((ft.numpy.arange(64) - 31.5) * 0.25)
     >>> a = r * ft.numpy.exp(-r ** 2 / 2)              # which is its own transform, of order 0
-    >>> abs(ft.scipy.fft.fht(a, 0.25, 0.0)[32] - 0.6065).round(3).item()
-    0.0
+    >>> bool(abs(ft.scipy.fft.fht(a, 0.25, 0.0) - a).max() < 1e-2)
+    True
     """
     x = _line("fht", a)
     n = x.shape[-1]
@@ -124,8 +124,8 @@ def ifht(A: ArrayLike, dln: ArrayLike, mu: ArrayLike, offset: ArrayLike = 0.0,
 
     >>> import functrans as ft
     >>> a = ft.numpy.array([0.0, 1.0, 3.0, 1.0])
-    >>> ft.scipy.fft.ifht(ft.scipy.fft.fht(a, 0.5, 1.0), 0.5, 1.0).round(3).tolist()
-    [0.0, 1.0, 3.0, 1.0]
+    >>> print(abs(ft.scipy.fft.ifht(ft.scipy.fft.fht(a, 0.5, 1.0), 0.5, 1.0)).round(3))
+    [0. 1. 3. 1.]
     """
     x = _line("ifht", A)
     n = x.shape[-1]
@@ -137,7 +137,7 @@ def ifht(A: ArrayLike, dln: ArrayLike, mu: ArrayLike, offset: ArrayLike = 0.0,
 
 
 def _value(v: Any) -> Any:
-    return jnp.asarray(v) if isinstance(v, Tracer) else float(np.asarray(v))
+    return v if isinstance(v, Tracer) else float(np.asarray(v))
 
 
 def _scale(x: Array, log: Any) -> Array:
@@ -156,7 +156,7 @@ def fhtoffset(dln: ArrayLike, mu: ArrayLike, initial: ArrayLike = 0.0, bias: Arr
 
     >>> import functrans as ft
     >>> round(ft.scipy.fft.fhtoffset(0.1, 1.0), 4)
-    -0.0171
+    -0.003
     """
     xp, (step, order, near, q) = _kind(dln, mu, initial, bias)
     start = _bounds(order, q)

@@ -216,8 +216,8 @@ def sproot(tck: Any, mest: int = 10) -> Any:
     >>> import functrans as ft
     >>> x = ft.numpy.linspace(0.5, 9.0, 40)
     >>> tck = ft.scipy.interpolate.splrep(x, ft.numpy.sin(x))
-    >>> ft.scipy.interpolate.sproot(tck).round(3).tolist()
-    [3.142, 6.283]
+    >>> print(ft.scipy.interpolate.sproot(tck).round(2))
+    [3.14 6.28]
     """
     curves = curves_of(tck)
     if curves is not None:

@@ -23,8 +23,11 @@ def least_squares(matrix: Any, jumps: Any, target: Array) -> Array:
 
     Those that values leave open jump least.
     """
-    full = _with_jumps(matrix, jumps)
-    back = np.linalg.pinv(full)[:, :len(matrix)]
+    u, sizes, vt = np.linalg.svd(matrix, full_matrices=False)
+    if len(matrix) >= matrix.shape[1] and sizes[-1] > _DEFICIENT * sizes[0]:
+        back = (vt.T / sizes) @ u.T
+    else:
+        back = np.linalg.pinv(_with_jumps(matrix, jumps))[:, :len(matrix)]
     return matmul(jnp.asarray(back), target.astype(jnp.float64))
 
 

@@ -72,19 +72,17 @@ class _Rational:
 
         Source: Klein, Applications of Linear Barycentric Rational Interpolation (2012).
         """
-        places, row = (known_values("interpolate.AAA", n, v, "how many there are depends on it.",
-                                    "call it before jit") for n, v in (
+        places, tops = (known_values("interpolate.AAA", n, v, "how many there are depends on it.",
+                                     "call it before jit") for n, v in (
             ("x", self.support_points), ("y", row)))
         # sum r_k / (z - z_k) times the product of all z - z_k: a companion on the places
         m = len(places)
         if m < 2:
             return jnp.zeros(0, dtypes.default_complex())
-        total = row.sum()
-        kind = np.result_type(places, row, 1.0)
+        kind = np.result_type(places, tops, 1.0)
         arrow = np.zeros((m + 1, m + 1), kind)
-        arrow[0, 1:], arrow[1:, 0] = row, 1
+        arrow[0, 1:], arrow[1:, 0] = tops, 1
         arrow[range(1, m + 1), range(1, m + 1)] = places
-        del total
         # with B = diag(0, 1, ..., 1) two eigenvalues are infinite: shifted and inverted they are 0
         shift = places.mean() + 1j * (np.ptp(places.real) + np.ptp(places.imag) + 1.0)
         moved = arrow - shift * np.diag([0.0] + [1.0] * m)

@@ -111,9 +111,9 @@ def _grown(theta: Any, phi: Any, r: Any, w: Any, s: float, start: float, poles: 
     most = 8 + int(np.sqrt(len(theta) / 2)) + 4
     while True:
         yield tt, tp
-        matrix, jumps, _ = _fit(theta, phi, tt, tp, poles)
-        c = np.asarray(least_squares(matrix * w[:, None], jumps, jnp.asarray(r * w)[:, None]))
-        left = (w * (r - matrix @ c[:, 0])) ** 2
+        matrix, _, _ = _fit(theta, phi, tt, tp, poles)
+        c = np.linalg.lstsq(matrix * w[:, None], r * w, rcond=None)[0]
+        left = (w * (r - matrix @ c)) ** 2
         if left.sum() - s < _NEAR * s:
             return
         if len(tt) == 8:

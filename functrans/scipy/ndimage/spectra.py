@@ -81,8 +81,8 @@ def fourier_ellipsoid(input: ArrayLike, size: Any, n: int = -1, axis: int = -1,
 
     >>> import functrans as ft
     >>> print(ft.scipy.ndimage.fourier_ellipsoid(ft.numpy.ones((2, 2)), 1.0).round(3))
-    [[1.    0.721]
-     [0.721 0.501]]
+    [[1.    0.722]
+     [0.722 0.498]]
     """
     one_of("ndimage.fourier_ellipsoid", "output", output, (None,))
     (x,) = inexact(input)

@@ -62,7 +62,7 @@ class CZT:
         around = jnp.concatenate([jnp.asarray(1 / chirp[n - 1:0:-1]), jnp.asarray(1 / chirp[:m])])
         self._kernel = jnp.fft.fft(around, next_fast_len(n + m - 1))
 
-    _names = ("w", "a", "_before", "_after", "_kernel")
+    _names: tuple[str, ...] = ("w", "a", "_before", "_after", "_kernel")
 
     def tree_flatten_with_keys(self) -> tuple[tuple[Any, ...], Any]:
         """The points and the factors are children."""
@@ -136,7 +136,8 @@ class ZoomFFT(CZT):
 def _power(base: Any, exponents: Any) -> tuple[Any, Any]:
     """A base, and its powers: in all digits where it is known, else with its derivative."""
     if isinstance(base, Tracer):
-        step = jnp.asarray(base).astype(jnp.promote_types(base.dtype, jnp.complex64))
+        given: Any = base
+        step = jnp.asarray(given).astype(jnp.promote_types(given.dtype, jnp.complex64))
         return step, jnp.exp(jnp.log(step) * jnp.asarray(exponents).astype(step.real.dtype))
     value = complex(np.asarray(base))
     return np.complex128(value), np.exp(np.log(value) * exponents)

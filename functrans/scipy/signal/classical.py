@@ -281,7 +281,7 @@ def band_stop_obj(wp: float, ind: int, passb: ArrayLike, stopb: ArrayLike, gpass
 
     >>> import functrans as ft
     >>> round(ft.scipy.signal.band_stop_obj(2.0, 0, [1.0, 8.0], [3.0, 5.0], 1, 40, "butter"), 3)
-    5.169
+    5.591
     """
     one_of("signal.band_stop_obj", "type", type, tuple(_ORDERS))
     one_of("signal.band_stop_obj", "ind", ind, (0, 1))

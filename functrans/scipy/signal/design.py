@@ -202,8 +202,8 @@ def gammatone(freq: float, ftype: str, order: int | None = None, numtaps: int | 
             "signal.gammatone", "numtaps", numtaps)
         t = np.arange(size) / rate
         scale = 2 * width**n / math.factorial(n - 1) / rate
-        b = scale * t ** (n - 1) * np.exp(-width * t) * np.cos(2 * np.pi * freq * t)
-        a = np.ones(1)
+        b: Any = scale * t ** (n - 1) * np.exp(-width * t) * np.cos(2 * np.pi * freq * t)
+        a: Any = np.ones(1)
     else:
         if order is not None or numtaps is not None:
             raise ArgumentError("functrans.scipy.signal.gammatone: ftype is 'iir'.",

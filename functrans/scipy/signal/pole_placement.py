@@ -134,7 +134,8 @@ def _eigenvectors(a: Any, b: Any, wanted: Any, rank: int, method: str, sweeps: i
     singles = [block[0] for block in blocks if len(block) == 1]
     if method == "YT":
         # each real pole with the next one
-        around = [(i, k) for i, k in zip(singles, singles[1:] + singles[:1]) if i != k]
+        around: list[tuple[int, ...]] = [
+            (i, k) for i, k in zip(singles, singles[1:] + singles[:1]) if i != k]
         steps = (around or [(i,) for i in singles]) + [v for v in blocks if len(v) == 2]
     else:
         steps = list(blocks)

@@ -87,7 +87,7 @@ def find_peaks_cwt(vector: ArrayLike, widths: Any, wavelet: Callable[..., Any] |
     >>> import functrans as ft
     >>> x = ft.numpy.sin(ft.numpy.arange(0, 9.4, 0.05))
     >>> ft.scipy.signal.find_peaks_cwt(x, range(1, 10)).tolist()
-    [31, 157]
+    [32, 158]
     """
     x = known_values("signal.find_peaks_cwt", "vector", vector, "the number of peaks depends on "
                      "it.", "find_peaks(x, size=10)")
