@@ -151,7 +151,7 @@ def _transformed(x: Array, u: Array, inverse: bool) -> Array:
 
 
 def fhtoffset(dln: ArrayLike, mu: ArrayLike, initial: ArrayLike = 0.0, bias: ArrayLike = 0.0
-              ) -> Any:
+              ) -> float | Array:
     """The offset near to `initial` for which the transform and its inverse are real at both ends.
 
     >>> import functrans as ft
@@ -165,4 +165,5 @@ def fhtoffset(dln: ArrayLike, mu: ArrayLike, initial: ArrayLike = 0.0, bias: Arr
              for sign in (1, -1)]
     part = (math.log(2) - near) / step + (turns[0] + turns[1]) / np.pi
     found = near + (part - xp.round(part)) * step
-    return float(found) if xp is np else found
+    offset: float | Array = float(found) if xp is np else found
+    return offset

@@ -57,21 +57,53 @@ def _backends(name: str) -> NoReturn:
 
 
 def set_backend(backend: Any, coerce: bool = False, only: bool = False) -> NoReturn:
-    """Refused: transforms are those of the program; see `ArgumentError`."""
+    """Refused: transforms are those of the program; see `ArgumentError`.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.scipy.fft.set_backend("scipy")
+    ... except ft.errors.ArgumentError as error:
+    ...     print(str(error).splitlines()[0])
+    functrans.scipy.fft.set_backend does not take a backend of uarray.
+    """
     _backends("set_backend")
 
 
 def skip_backend(backend: Any) -> NoReturn:
-    """Refused; see `set_backend`."""
+    """Refused; see `set_backend`.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.scipy.fft.skip_backend("scipy")
+    ... except ft.errors.ArgumentError as error:
+    ...     print(str(error).splitlines()[0])
+    functrans.scipy.fft.skip_backend does not take a backend of uarray.
+    """
     _backends("skip_backend")
 
 
 def set_global_backend(backend: Any, coerce: bool = False, only: bool = False,
                        try_last: bool = False) -> NoReturn:
-    """Refused; see `set_backend`."""
+    """Refused; see `set_backend`.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.scipy.fft.set_global_backend("scipy")
+    ... except ft.errors.ArgumentError as error:
+    ...     print(str(error).splitlines()[0])
+    functrans.scipy.fft.set_global_backend does not take a backend of uarray.
+    """
     _backends("set_global_backend")
 
 
 def register_backend(backend: Any) -> NoReturn:
-    """Refused; see `set_backend`."""
+    """Refused; see `set_backend`.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.scipy.fft.register_backend("scipy")
+    ... except ft.errors.ArgumentError as error:
+    ...     print(str(error).splitlines()[0])
+    functrans.scipy.fft.register_backend does not take a backend of uarray.
+    """
     _backends("register_backend")

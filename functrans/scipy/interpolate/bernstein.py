@@ -83,7 +83,11 @@ class BPoly(PPoly):
 
     @classmethod
     def from_power_basis(cls, pp: PPoly, extrapolate: Extrapolate = None) -> BPoly:
-        """The same polynomials as a `PPoly`."""
+        """The same polynomials as a `PPoly`.
+
+        >>> BPoly.from_power_basis(PPoly([[1.0], [0.0]], [0.0, 2.0])).c.tolist()
+        [[0.0], [2.0]]
+        """
         if not isinstance(pp, PPoly) or isinstance(pp, BPoly):
             raise ArgumentError("functrans.scipy.interpolate.BPoly.from_power_basis takes a PPoly, "
                                 f"and got {type(pp).__name__}.", where=user_source())
@@ -102,6 +106,9 @@ class BPoly(PPoly):
 
         Of an interval's degree, `orders` (a number, or one for each), half of the derivatives are
         taken at each end, or all there are. Raises ArgumentError where there are too few.
+
+        >>> BPoly.from_derivatives([0.0, 1.0], [[1.0, 0.0], [3.0]])(1.0).item()
+        3.0
         """
         (x,) = inexact(xi)
         rows = inexact(*yi, x)[:-1]
@@ -167,6 +174,10 @@ class NdPPoly:
     ([3.0], [2.0])
     >>> float(p.integrate([(0.0, 1.0), (0.0, 1.0)]))
     2.25
+    >>> p.integrate_1d(0.0, 1.0, 0)([[0.5]]).tolist(), p.antiderivative((1, 0))([[1.0, 0]]).tolist()
+    ([2.25], [1.5])
+    >>> ft.scipy.interpolate.NdPPoly.construct_fast(p.c, p.x)([[0.0, 0.0]]).tolist()
+    [1.0]
     """
 
     def __init__(self, c: ArrayLike, x: Sequence[ArrayLike], extrapolate: bool | None = None

@@ -26,6 +26,10 @@ from functrans.typing import Array, ArrayLike
 
 __all__ = ["insert", "make_splprep", "splprep", "sproot"]
 
+Curve = tuple[tuple[Array, list[Array], int], Array]
+FullCurve = tuple[Curve, float, int, str]
+Inserted = BSpline | tuple[Array, Array | list[Array], int]
+
 _WHY = "the number of knots depends on it."
 
 
@@ -86,7 +90,7 @@ def _fitted(name: str, x: Any, w: Any, u: Any, ub: Any, ue: Any, k: int, s: floa
 def splprep(x: Any, w: ArrayLike | None = None, u: ArrayLike | None = None,
             ub: float | None = None, ue: float | None = None, k: int = 3, task: int = 0,
             s: float | None = None, t: ArrayLike | None = None, full_output: int = 0,
-            nest: int | None = None, per: int = 0, quiet: int = 1) -> Any:
+            nest: int | None = None, per: int = 0, quiet: int = 1) -> Curve | FullCurve:
     """The spline of a curve through or near points, and the places u of these on it.
 
     `x` has a row for each coordinate. The result is the pair of (knots, a list of the coefficients
@@ -144,7 +148,7 @@ def make_splprep(x: Any, *, w: ArrayLike | None = None, u: ArrayLike | None = No
     return BSpline(knots, c.T, k, how, axis=1), at
 
 
-def insert(x: ArrayLike, tck: Any, m: int = 1, per: int = 0) -> Any:
+def insert(x: ArrayLike, tck: Any, m: int = 1, per: int = 0) -> Inserted:
     """The same spline with the knot x, m times more, in the form of tck.
 
     With `per` the spline is periodic, and so are its new knots. It works under `jit`.
@@ -158,8 +162,17 @@ def insert(x: ArrayLike, tck: Any, m: int = 1, per: int = 0) -> Any:
     """
     curves = curves_of(tck)
     if curves is not None:
-        made = [insert(x, one, m, per) for one in curves]
+        made = [_inserted(x, one, m, per) for one in curves]
         return made[0][0], [c for _, c, _ in made], tck[2]
+    t, c, k = _inserted(x, tck, m, per)
+    if isinstance(tck, BSpline):
+        n = t.shape[0] - k - 1
+        return BSpline.tree_unflatten((k, tck.extrapolate, tck.axis), (t, c[:n]))
+    return t, c, k
+
+
+def _inserted(x: ArrayLike, tck: Any, m: int, per: int) -> tuple[Array, Array, int]:
+    """Knots, coefficients with as many zeros as FITPACK has behind them, and the degree."""
     line = spline_of("insert", tck)
     times = known_size("interpolate.insert", "m", m, 0)
     k, t = line.k, line.t
@@ -186,8 +199,6 @@ def insert(x: ArrayLike, tck: Any, m: int = 1, per: int = 0) -> Any:
     else:
         for _ in range(times):
             t, c = _with_knot(t, c, k, at)
-    if isinstance(tck, BSpline):
-        return BSpline.tree_unflatten((k, tck.extrapolate, tck.axis), (t, c))
     return t, jnp.concatenate([c, jnp.zeros((k + 1, *c.shape[1:]), c.dtype)]), k
 
 
@@ -208,7 +219,7 @@ def _with_knot(t: Array, c: Array, k: int, x: Array) -> tuple[Array, Array]:
     return knots, new
 
 
-def sproot(tck: Any, mest: int = 10) -> Any:
+def sproot(tck: Any, mest: int = 10) -> Array | list[Array]:
     """The zeros of a cubic spline within its knots, at most `mest`; a list of them of a curve.
 
     Their number depends on values: not under `jit`. They are differentiated in the coefficients.
@@ -221,7 +232,11 @@ def sproot(tck: Any, mest: int = 10) -> Any:
     """
     curves = curves_of(tck)
     if curves is not None:
-        return [sproot(one, mest) for one in curves]
+        return [_zeros(one, mest) for one in curves]
+    return _zeros(tck, mest)
+
+
+def _zeros(tck: Any, mest: int) -> Array:
     line = spline_of("sproot", tck)
     if line.k != 3 or line.c.ndim != 1:
         raise ArgumentError(f"functrans.scipy.interpolate.sproot: the degree is {line.k}, and c "
@@ -249,7 +264,7 @@ def sproot(tck: Any, mest: int = 10) -> Any:
             zeros.append(z)
     if len(zeros) > mest:
         warnings.warn(f"sproot: there are {len(zeros)} zeros, and mest is {mest}", RuntimeWarning,
-                      stacklevel=2)
+                      stacklevel=3)
     found = jnp.asarray(np.array(zeros[:mest])).astype(line.t.dtype)
     # a step of Newton's, whose derivative is that of the zero
     slope = lax.stop_gradient(line(found, 1))

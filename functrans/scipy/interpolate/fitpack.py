@@ -18,6 +18,7 @@ from functrans.scipy.interpolate.univariate import (
 from functrans.typing import Array, ArrayLike
 
 Tck = tuple[Any, Any, int]
+Values = Array | list[Array]  # of a spline, or of each coordinate of a curve
 
 
 def splrep(x: ArrayLike, y: ArrayLike, w: ArrayLike | None = None, xb: float | None = None,
@@ -65,7 +66,7 @@ def curves_of(tck: Any) -> list[Tck] | None:
     return None
 
 
-def splev(x: ArrayLike, tck: Any, der: int = 0, ext: int = 0) -> Any:
+def splev(x: ArrayLike, tck: Any, der: int = 0, ext: int = 0) -> Values:
     """A spline, or its derivative of order `der`, at x; a list of these of a curve of `splprep`.
 
     `ext` says what is outside: the outer polynomials (0), 0 (1) or the value at the end (3).
@@ -77,12 +78,11 @@ def splev(x: ArrayLike, tck: Any, der: int = 0, ext: int = 0) -> Any:
     one_of("interpolate.splev", "ext", ext, (0, 1, 3))
     curves = curves_of(tck)
     if curves is not None:
-        return [splev(x, one, der, ext) for one in curves]
-    made = spline_of("splev", tck)
-    return evaluated(made, x, der, ext)
+        return [evaluated(spline_of("splev", one), x, der, ext) for one in curves]
+    return evaluated(spline_of("splev", tck), x, der, ext)
 
 
-def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Any:
+def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Values:
     """The integral of a spline from a to b; it is 0 outside of its knots.
 
     >>> import functrans as ft
@@ -91,10 +91,13 @@ def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Any:
     """
     curves = curves_of(tck)
     if curves is not None:
-        return [splint(a, b, one) for one in curves]
+        return [_integral(a, b, one) for one in curves]
+    return _integral(a, b, tck)
+
+
+def _integral(a: ArrayLike, b: ArrayLike, tck: Any) -> Array:
     made = spline_of("splint", tck)
-    inside = BSpline(made.t, made.c, made.k, False)
-    return inside.integrate(a, b)
+    return BSpline(made.t, made.c, made.k, False).integrate(a, b)
 
 
 def _tck(made: BSpline, like: Any, rest: Array) -> BSpline | tuple[Array, Array, int]:
@@ -132,7 +135,7 @@ def splantider(tck: Any, n: int = 1) -> BSpline | tuple[Array, Array, int]:
     return _tck(made, tck, made.c[-1])
 
 
-def spalde(x: ArrayLike, tck: Any) -> Any:
+def spalde(x: ArrayLike, tck: Any) -> Values:
     """The value and all derivatives of a spline at a place, or a row of them for each place.
 
     >>> import functrans as ft
@@ -141,6 +144,10 @@ def spalde(x: ArrayLike, tck: Any) -> Any:
     """
     curves = curves_of(tck)
     if curves is not None:
-        return [spalde(x, one) for one in curves]
+        return [_derivatives(x, one) for one in curves]
+    return _derivatives(x, tck)
+
+
+def _derivatives(x: ArrayLike, tck: Any) -> Array:
     made = spline_of("spalde", tck)
     return jnp.stack([made(x, nu) for nu in range(made.k + 1)], axis=-1)

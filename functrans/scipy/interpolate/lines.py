@@ -107,7 +107,15 @@ class interp1d:
 
 def interp2d(x: Any, y: Any, z: Any, kind: str = "linear", copy: bool = True,
              bounds_error: bool = False, fill_value: Any = None) -> NoReturn:
-    """Refused, as in SciPy, which has no `interp2d` any more."""
+    """Refused, as in SciPy, which has no `interp2d` any more.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.scipy.interpolate.interp2d([0.0, 1.0], [0.0, 1.0], [0.0, 1.0])
+    ... except ft.errors.ArgumentError as error:
+    ...     print(str(error).splitlines()[0])
+    functrans.scipy.interpolate does not take interp2d.
+    """
     raise refused("interpolate", "interp2d", "SciPy has removed it: its results depended on the "
                   "order of points.", "RegularGridInterpolator((x, y), z), or "
                   "RectBivariateSpline(x, y, z), of points on a grid; "

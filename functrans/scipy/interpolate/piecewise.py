@@ -99,12 +99,24 @@ class PPoly:
     @classmethod
     def construct_fast(cls: type[P], c: ArrayLike, x: ArrayLike, extrapolate: Extrapolate = None,
                        axis: int = 0) -> P:
-        """A polynomial, without its checks."""
+        """A polynomial, without its checks.
+
+        >>> line = PPoly.construct_fast([[2.0]], [0.0, 1.0])
+        >>> line.extend([[3.0]], [2.0])
+        >>> line(1.5).item()
+        3.0
+        """
         return cls.tree_unflatten((True if extrapolate is None else extrapolate, axis),
                                   (jnp.asarray(c), jnp.asarray(x)))
 
     def extend(self, c: ArrayLike, x: ArrayLike) -> None:
-        """Add intervals behind the last breakpoint, or before the first; x are their other ends."""
+        """Add intervals behind the last breakpoint, or before the first; x are their other ends.
+
+        >>> p = PPoly([[2.0]], [0.0, 1.0])
+        >>> p.extend([[5.0]], [-1.0])
+        >>> p(-0.5).item()
+        5.0
+        """
         more, _ = inexact(c, self.c)
         ends, _ = inexact(x, self.x)
         if more.ndim < 2 or ends.ndim != 1 or more.shape[1] != ends.shape[0] \

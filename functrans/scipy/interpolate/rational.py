@@ -136,6 +136,8 @@ class FloaterHormannInterpolator(_Rational):
     >>> f = ft.scipy.interpolate.FloaterHormannInterpolator(x, ft.numpy.sin(x))
     >>> round(float(f(1.0)), 3)
     0.841
+    >>> f.poles().size == f.residues().size, f.roots().size > 0
+    (True, True)
     """
 
     def __init__(self, points: ArrayLike, values: ArrayLike, *, d: int = 3, axis: int = 0) -> None:
@@ -182,6 +184,8 @@ class AAA(_Rational):
     >>> f = ft.scipy.interpolate.AAA(x, np.exp(x))
     >>> f.support_points.size < 12, round(float(f(0.5)), 4)
     (True, 1.6487)
+    >>> f.poles().size == f.residues().size, f.roots().size > 0, f.clean_up()
+    (True, True, 0)
     """
 
     def __init__(self, x: ArrayLike, y: ArrayLike, *, rtol: float | None = None,

@@ -206,7 +206,7 @@ class SmoothSphereBivariateSpline(_SphereSpline):
 
     >>> import functrans as ft
     >>> theta, phi = (v.reshape(-1) for v in ft.numpy.meshgrid(
-    ...     ft.numpy.linspace(0.2, 3.0, 7), ft.numpy.linspace(0.0, 6.0, 9)))
+    ...     ft.numpy.linspace(0.2, 3.0, 5), ft.numpy.linspace(0.0, 6.0, 5)))
     >>> f = ft.scipy.interpolate.SmoothSphereBivariateSpline(theta, phi, ft.numpy.cos(theta), s=0.1)
     >>> f.ev(1.0, 2.0).shape
     ()
@@ -257,8 +257,8 @@ class RectSphereBivariateSpline(_SphereSpline):
     made outside of `jit`, called within, and differentiated in r.
 
     >>> import functrans as ft
-    >>> u, v = ft.numpy.linspace(0.3, 2.8, 8), ft.numpy.linspace(0.0, 6.0, 9)
-    >>> r = 1 + ft.numpy.cos(u)[:, None] * ft.numpy.ones(9)
+    >>> u, v = ft.numpy.linspace(0.3, 2.8, 6), ft.numpy.linspace(0.0, 6.0, 5)
+    >>> r = 1 + ft.numpy.cos(u)[:, None] * ft.numpy.ones(5)
     >>> f = ft.scipy.interpolate.RectSphereBivariateSpline(u, v, r)
     >>> round(float(f.ev(1.0, 2.0)), 2)
     1.54

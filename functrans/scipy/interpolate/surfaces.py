@@ -23,6 +23,8 @@ from functrans.typing import Array, ArrayLike
 
 B = TypeVar("B", bound="BivariateSpline")
 Box = Any
+Surface = tuple[Array, Array, Array, int, int]
+FullSurface = tuple[Surface, float, int, str]
 _NEAR = 1e-3  # the part of s that sums of squares may be off, as knots are counted
 
 
@@ -39,8 +41,10 @@ class BivariateSpline:
     >>> f = ft.scipy.interpolate.RectBivariateSpline(x, x, x[:, None] * x)
     >>> isinstance(f, ft.scipy.interpolate.BivariateSpline)
     True
-    >>> round(float(f.integral(0, 2, 0, 2)), 3), round(float(f.partial_derivative(1, 0).ev(1, 2)), 3)
-    (4.0, 2.0)
+    >>> print(f.integral(0, 2, 0, 2).round(3), f.partial_derivative(1, 0).ev(1, 2).round(3))
+    4.0 2.0
+    >>> f.get_coeffs().shape, [t.shape for t in f.get_knots()], float(f.get_residual())
+    ((16,), [(8,), (8,)], 0.0)
     """
 
     def __init__(self, tx: ArrayLike, ty: ArrayLike, c: ArrayLike, kx: int = 3, ky: int = 3
@@ -357,7 +361,7 @@ def bisplrep(x: ArrayLike, y: ArrayLike, z: ArrayLike, w: ArrayLike | None = Non
              ye: float | None = None, kx: int = 3, ky: int = 3, task: int = 0,
              s: float | None = None, eps: float = 1e-16, tx: ArrayLike | None = None,
              ty: ArrayLike | None = None, full_output: int = 0, nxest: int | None = None,
-             nyest: int | None = None, quiet: int = 1) -> Any:
+             nyest: int | None = None, quiet: int = 1) -> Surface | FullSurface:
     """Knots, coefficients and degrees of a surface near z at scattered points: (tx, ty, c, kx, ky).
 
     `s` is m - sqrt(2 m) for m points by default; with `task=-1` the knots tx and ty are given. With

@@ -35,6 +35,8 @@ class NdBSpline:
     >>> s = ft.scipy.interpolate.NdBSpline((t, t), [[0.0, 1.0], [2.0, 3.0]], 1)
     >>> s([[0.5, 0.5], [1.0, 0.0]]).tolist(), s([0.5, 0.5], nu=(1, 0)).item()
     ([1.5, 2.0], 2.0)
+    >>> s.derivative((1, 0))([0.5, 0.5]).item()
+    2.0
     """
 
     def __init__(self, t: tuple[ArrayLike, ...], c: ArrayLike, k: int | Sequence[int], *,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ def histogram(input: ArrayLike, min: float, max: float, bins: int, labels: Array
 
 
 def value_indices(arr: ArrayLike, *, ignore_value: int | None = None
-                  ) -> dict[Any, tuple[Array, ...]]:
+                  ) -> dict[int, tuple[Array, ...]]:
     """The places of each value of an integer array: a dictionary of tuples of indices.
 
     How many there are depends on values: not under `jit`. Raises DTypeError for other dtypes.

@@ -39,6 +39,8 @@ class CZT:
     >>> transform = ft.scipy.signal.CZT(3)
     >>> abs(transform(ft.numpy.array([1.0, 2.0, 3.0]))).round(3)[0].item()
     6.0
+    >>> transform.points().shape
+    (3,)
     """
 
     def __init__(self, n: int, m: int | None = None, w: ArrayLike | None = None,

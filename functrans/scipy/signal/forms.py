@@ -285,7 +285,14 @@ def firls(numtaps: int, bands: ArrayLike, desired: ArrayLike, *, weight: ArrayLi
 
 
 class BadCoefficients(UserWarning):
-    """A numerator begins with zeros, which are dropped: a filter may be badly conditioned."""
+    """A numerator begins with zeros, which are dropped: a filter may be badly conditioned.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", BadCoefficients)
+    ...     normalize([0.0, 2.0], [2.0, 1.0])[0].tolist()
+    [1.0]
+    """
 
 
 def normalize(b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:

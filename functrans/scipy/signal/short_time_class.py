@@ -58,6 +58,19 @@ class ShortTimeFFT:
     ((5, 6), True)
     >>> moved.t(20)[:2].tolist(), moved.f[:2].tolist(), moved.extent(20)
     ([0.0, 4.0], [0.0, 0.125], (0.0, 24.0, 0.0, 0.625))
+    >>> moved.p_range(20), moved.p_max(20), moved.p_num(20), moved.k_max(20), moved.nearest_k_p(7)
+    ((0, 6), 6, 6, 24, 4)
+    >>> moved.lower_border_end, moved.upper_border_begin(20)
+    ((4, 1), (16, 5))
+    >>> moved.stft_detrend(x, "constant").shape, moved.spectrogram(x, x[::-1]).shape
+    ((5, 6), (5, 6))
+    >>> kind = ft.scipy.signal.ShortTimeFFT
+    >>> shown = kind.from_window("hann", 1.0, 8, 6)
+    >>> shown.scale_to("psd")
+    >>> shown.scaling, kind.from_dual(shown.win, 2, 1.0).m_num
+    ('psd', 8)
+    >>> print(kind.from_win_equals_dual(ft.numpy.ones(4), 2, 1.0).win.round(3))
+    [0.707 0.707 0.707 0.707]
     """
 
     def __init__(self, win: ArrayLike, hop: int, fs: float, *, fft_mode: str = "onesided",

@@ -38,7 +38,7 @@ def _lines(ax: Any, segments: list[Any], **options: Any) -> None:
     ax.add_collection(collections.LineCollection(segments, **options), autolim=False)
 
 
-def delaunay_plot_2d(tri: Delaunay, ax: Any = None) -> Any:
+def delaunay_plot_2d(tri: Delaunay, ax: Any = None) -> object:
     """The figure of a triangulation of a plane, on new axes or `ax`.
 
     Raises ArgumentError for other dimensions, and without matplotlib.
@@ -49,20 +49,22 @@ def delaunay_plot_2d(tri: Delaunay, ax: Any = None) -> Any:
     ax.triplot(*points.T, np.asarray(tri.simplices))
     ax.set_xlim(limits[0])
     ax.set_ylim(limits[1])
-    return ax.figure
+    figure: object = ax.figure
+    return figure
 
 
-def convex_hull_plot_2d(hull: ConvexHull, ax: Any = None) -> Any:
+def convex_hull_plot_2d(hull: ConvexHull, ax: Any = None) -> object:
     """The figure of a convex hull of a plane; see `delaunay_plot_2d`."""
     points, ax = _points("convex_hull_plot_2d", hull, ConvexHull, ax)
     ax.plot(*points.T, "o", scalex=False, scaley=False)
     _lines(ax, list(points[np.asarray(hull.simplices)]), colors="k", linestyle="solid")
-    return ax.figure
+    figure: object = ax.figure
+    return figure
 
 
 def voronoi_plot_2d(vor: Voronoi, ax: Any = None, *, show_points: bool = True,
                     show_vertices: bool = True, line_colors: Any = "k", line_width: float = 1.0,
-                    line_alpha: float = 1.0, point_size: float | None = None) -> Any:
+                    line_alpha: float = 1.0, point_size: float | None = None) -> object:
     """The figure of Voronoi's cells of a plane, dashed to infinity; see `delaunay_plot_2d`."""
     points, ax = _points("voronoi_plot_2d", vor, Voronoi, ax)
     vertices = np.asarray(vor.vertices)
@@ -85,7 +87,8 @@ def voronoi_plot_2d(vor: Voronoi, ax: Any = None, *, show_points: bool = True,
         infinite.append(np.stack([start, start + outward * reach]))
     for segments, style in ((finite, "solid"), (infinite, "dashed")):
         _lines(ax, segments, colors=line_colors, lw=line_width, alpha=line_alpha, linestyle=style)
-    return ax.figure
+    figure: object = ax.figure
+    return figure
 
 
 publish(globals(), __all__)
