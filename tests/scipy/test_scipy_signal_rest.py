@@ -173,3 +173,22 @@ def test_designs_and_choices():
     assert signal.choose_conv_method(ones.astype(int), ones.astype(int)) == "direct"
     method, times = signal.choose_conv_method(ones[:40], ones[:3], "same", measure=True)
     assert times.keys() == {"fft", "direct"} and times[method] == min(times.values())
+
+
+def test_ends_of_signals():
+    b, a = scipy.signal.butter(3, 0.3)
+    x = rng.standard_normal((3, 24))
+    for irlen, axis in itertools.product((None, 4, 40), (-1, -2)):
+        turned = x if axis == -1 else x.T
+        both("filtfilt", b, a, turned, axis, method="gust", irlen=irlen)
+    both("filtfilt", [2.0], [3.0], x, method="gust")
+    both("filtfilt", [1.0, 2, 3], [1.0], x + 1j, method="gust")
+    check_grads(lambda x: signal.filtfilt(b, a, x, method="gust"), (x[0, :8],), 1)
+    for mode, n in itertools.product(("antisymmetric", "antireflect"), (2, 24)):
+        for h in ([1.0, 2, 3], rng.random(40)):
+            both("upfirdn", h, x[:, :n], 2, 3, mode=mode)
+    rows = x + 1j * x[::-1]
+    both("resample_poly", rows, 3, 2, 1, padtype="antireflect")
+    for n, num in itertools.product((5, 8), (2, 31)):
+        both("resample", rows[:, :n], num, axis=1, window="hann")
+    assert signal.resample_poly(np.zeros((0, 24)), 3, 2, axis=0).shape == (0, 24)

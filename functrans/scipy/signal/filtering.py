@@ -15,8 +15,9 @@ from functrans import numpy as jnp
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import axis_index
-from functrans.scipy.arguments import inexact, of_rank, one_of, refused
+from functrans.scipy.arguments import inexact, known_size, of_rank, one_of
 from functrans.scipy.axes import EXTENSIONS
+from functrans.scipy.signal.gustafsson import agreeing
 from functrans.typing import Array, ArrayLike
 
 _UNROLLED = 32  # delays that are carried one by one
@@ -91,16 +92,22 @@ def filtfilt(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1,
     """x filtered forwards and backwards, which shifts no phase.
 
     The signal is continued by `padlen` points (3 max(len(a), len(b)) by default) by `padtype`:
-    "odd", "even", "constant" or None. Raises ShapeError for a signal that is not longer than that.
+    "odd", "even", "constant" or None. With `method="gust"` it is not continued: delays at both ends
+    are those for which both orders agree; `irlen` is the length of the response.
+    Raises ShapeError for a signal that is not longer than what it is continued by.
 
     >>> import functrans as ft
     >>> ft.scipy.signal.filtfilt([0.5, 0.5], [1.0], ft.numpy.ones(8)).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    if method != "pad" or irlen is not None:
-        raise refused("signal.filtfilt", "method='gust' and irlen", "signals are continued at "
-                      "their ends.", "method='pad'")
+    one_of("signal.filtfilt", "method", method, ("pad", "gust"))
     b, a, signal = inexact(b, a, x)
+    if method == "gust":
+        length = None if irlen is None else known_size("signal.filtfilt", "irlen", irlen)
+        place = axis_index(axis, signal.ndim, "filtfilt")
+        lines = jnp.moveaxis(signal, place, -1)
+        found = agreeing(lfilter, jnp.atleast_1d(b), jnp.atleast_1d(a), lines, length)
+        return jnp.moveaxis(found, -1, place)
     taps = max(b.size, a.size)
     b, a = _coefficients("filtfilt", b, a)
     start = _steady(b, a)

@@ -21,7 +21,8 @@ from functrans.scipy.signal.windows.named import window_values
 from functrans.typing import Array, ArrayLike
 
 _MODES = {"constant": "constant", "symmetric": "symmetric", "reflect": "reflect", "edge": "edge",
-          "wrap": "wrap", "line": "line", "smooth": "smooth"}
+          "wrap": "wrap", "line": "line", "smooth": "smooth", "antisymmetric": "antisymmetric",
+          "antireflect": "reflect"}
 _LEVELS: dict[str, Callable[..., Array]] = {
     "mean": jnp.mean, "median": jnp.median, "maximum": jnp.max, "minimum": jnp.min}
 
@@ -83,7 +84,7 @@ def _spectral_window(window: Any, size: int, is_real: bool) -> Any:
     if callable(window):
         weights = window(np.fft.fftfreq(size))
     elif isinstance(window, (str, tuple, float, int)):
-        weights = np.fft.ifftshift(np.asarray(window_values(window, size)))
+        weights = np.fft.fftshift(np.asarray(window_values(window, size)))
     else:
         weights = np.asarray(window)
     if np.shape(weights) != (size,):
@@ -111,7 +112,8 @@ def upfirdn(h: ArrayLike, x: ArrayLike, up: int = 1, down: int = 1, axis: int = 
     """x with up - 1 zeros after each point, filtered by h, of which every `down`-th point stays.
 
     `mode` says how x goes on beyond its ends: "constant" (with `cval`), "symmetric", "reflect",
-    "edge", "wrap", "line" (through the first and last points) or "smooth" (the two at each end).
+    "edge", "wrap", "line" (through the first and last points), "smooth" (the two at each end),
+    "antisymmetric" (mirrored, with the other sign) or "antireflect" (mirrored at the end points).
 
     >>> import functrans as ft
     >>> ft.scipy.signal.upfirdn([1.0, 1.0], ft.numpy.array([1.0, 2.0]), up=2).tolist()
@@ -126,7 +128,11 @@ def upfirdn(h: ArrayLike, x: ArrayLike, up: int = 1, down: int = 1, axis: int = 
 
 
 def _polyphase(taps: Array, x: Array, up: int, down: int, axis: int, mode: str, cval: Any) -> Array:
-    x = jnp.moveaxis(x, axis, -1)
+    kind = jnp.promote_types(taps.dtype, x.dtype)
+    taps, x = taps.astype(kind), jnp.moveaxis(x, axis, -1).astype(kind)
+    if not x.size:
+        shape = (*x.shape[:-1], max(-(-((x.shape[-1] - 1) * up + taps.shape[0]) // down), 0))
+        return jnp.moveaxis(jnp.zeros(shape, kind), -1, axis)
     lead, size, count = x.shape[:-1], x.shape[-1], taps.shape[0]
     wanted = -(-((size - 1) * up + count) // down)
     extra = 0
@@ -155,7 +161,14 @@ def _continued(x: Array, count: int, mode: str, cval: Any) -> Array:
             left, right = x[..., 1:2] - first, last - x[..., -2:-1]
         steps = jnp.arange(1, count + 1, dtype=x.real.dtype)
         return jnp.concatenate([first - left * steps[::-1], x, last + right * steps], axis=-1)
-    options = {"constant_values": cval} if mode == "constant" else {}
+    if mode == "antisymmetric":
+        size = x.shape[-1]
+        place = np.mod(np.arange(-count, size + count), 2 * size)
+        signs = np.where(place < size, 1.0, -1.0)
+        return x[..., np.minimum(place, 2 * size - 1 - place)] * jnp.asarray(signs).astype(
+            x.real.dtype)
+    options: dict[str, Any] = {"constant_values": cval} if mode == "constant" else \
+        {"reflect_type": "odd"} if mode == "antireflect" else {}
     width = [(0, 0)] * (x.ndim - 1) + [(count, count)]
     return jnp.pad(x, width, mode=_MODES[mode], **options)
 
