@@ -127,3 +127,21 @@ def test_watersheds_are_cheapest():
         ndimage.value_indices(np.ones(2))
     with pytest.raises(ArgumentError, match="before jit"):
         ft.jit(lambda x: ndimage.watershed_ift(x, x))(np.ones(2, np.uint8))
+
+
+def test_some_axes_and_empty_arrays():
+    x, footprint = rng.standard_normal((5, 6, 4)), np.array([[0, 1, 0], [1, 1, 1]])
+    for name in ("maximum_filter", "minimum_filter", "median_filter"):
+        both(name, x, size=3, axes=(0,))
+        both(name, x, size=(2, 3), axes=(0, 2), origin=(0, 1), mode="wrap")
+        both(name, x, footprint=footprint, axes=(0, 2), mode="nearest")
+    both("rank_filter", x, -2, size=3, axes=(-1,))
+    both("percentile_filter", x, 30, size=(3, 2), axes=(1, 2))
+    both("correlate", x, np.arange(6.0).reshape(2, 3), axes=(2, 0), origin=(0, -1))
+    both("convolve", x, np.arange(3.0), axes=1, mode="wrap")
+    both("gaussian_gradient_magnitude", x + 1j * x[::-1], 1.0)
+    empty = np.zeros((0, 4))
+    for name, args in (("gaussian_filter", (1.0,)), ("uniform_filter", (3,)), ("sobel", ()),
+                       ("median_filter", (3,)), ("maximum_filter", (3,)), ("laplace", ()),
+                       ("correlate", (np.ones((2, 3)),))):
+        both(name, empty, *args)

@@ -35,6 +35,8 @@ def padded(name: str, x: Array, axis: int, before: int, after: int, mode: str, c
     """x continued along an axis."""
     one_of(f"ndimage.{name}", "mode", mode, tuple(MODES))
     width = [(before, after) if a == axis else (0, 0) for a in range(x.ndim)]
+    if not x.shape[axis]:  # nothing is continued by nothing: results are empty
+        return jnp.pad(x, width)
     options = {"constant_values": cval} if MODES[mode] == "constant" else {}
     return jnp.pad(x, width, mode=MODES[mode], **options)
 
@@ -93,8 +95,8 @@ def _turned(size: int, origin: int) -> int:
 
 
 def correlate(input: ArrayLike, weights: ArrayLike, output: None = None, mode: str = "reflect",
-              cval: ArrayLike = 0.0, origin: Sizes = 0) -> Array:
-    """The correlation with weights of the same rank; see `correlate1d`.
+              cval: ArrayLike = 0.0, origin: Sizes = 0, *, axes: Axes = None) -> Array:
+    """The correlation with weights of the same rank, or of `axes`; see `correlate1d`.
 
     >>> import functrans as ft
     >>> x = ft.numpy.arange(4.0).reshape(2, 2)
@@ -103,6 +105,15 @@ def correlate(input: ArrayLike, weights: ArrayLike, output: None = None, mode: s
     """
     _no_output("correlate", output)
     x, w = inexact(input, weights)
+    if axes is not None:  # the weights have one element along the others
+        over = axis_tuple(axes, x.ndim, "correlate")
+        if w.ndim != len(over):
+            raise ShapeError(f"functrans.scipy.ndimage.correlate: weights has shape {w.shape}.",
+                             where=user_source(), why=f"there are {len(over)} axes.")
+        given = per_axis("ndimage.correlate", "origin", origin, over)
+        origin = [given[over.index(a)] if a in over else 0 for a in range(x.ndim)]
+        ahead = sorted(over)  # its axes are those of the array in their order, as in SciPy
+        w = w.reshape(tuple(w.shape[ahead.index(a)] if a in over else 1 for a in range(x.ndim)))
     if w.ndim != x.ndim or 0 in w.shape:
         raise ShapeError(f"functrans.scipy.ndimage.correlate: weights has shape {w.shape}, the "
                          f"input {x.shape}.", where=user_source(), why="both have the same axes.")
@@ -114,8 +125,8 @@ def correlate(input: ArrayLike, weights: ArrayLike, output: None = None, mode: s
 
 
 def convolve(input: ArrayLike, weights: ArrayLike, output: None = None, mode: str = "reflect",
-             cval: ArrayLike = 0.0, origin: Sizes = 0) -> Array:
-    """The convolution with weights of the same rank; see `correlate1d`.
+             cval: ArrayLike = 0.0, origin: Sizes = 0, *, axes: Axes = None) -> Array:
+    """The convolution with weights of the same rank, or of `axes`; see `correlate1d`.
 
     >>> import functrans as ft
     >>> x = ft.numpy.arange(4.0).reshape(2, 2)
@@ -125,7 +136,7 @@ def convolve(input: ArrayLike, weights: ArrayLike, output: None = None, mode: st
     _, w = inexact(input, weights)
     origins = per_axis("ndimage.convolve", "origin", origin, range(w.ndim))
     turned = [_turned(n, o) for n, o in zip(w.shape, origins)]
-    return correlate(input, jnp.flip(w), output, mode, cval, turned)
+    return correlate(input, jnp.flip(w), output, mode, cval, turned, axes=axes)
 
 
 def gaussian_filter1d(input: ArrayLike, sigma: ArrayLike, axis: int = -1, order: int = 0,
@@ -339,7 +350,8 @@ def gaussian_gradient_magnitude(input: ArrayLike, sigma: Any, output: None = Non
         square = square + gaussian_filter(x, sigmas, orders, output, mode, cval, axes=over,
                                           **kwargs) ** 2
     # the root has no derivative at 0, where that of the norm is taken as 0
-    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    some = square != 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
 
 
 def _no_output(name: str, output: Any) -> None:

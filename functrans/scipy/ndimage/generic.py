@@ -89,7 +89,7 @@ def generic_gradient_magnitude(input: ArrayLike, derivative: Callable[..., Array
     if square is None:
         return x
     # the root has no derivative at 0, where that of the norm is taken as 0
-    some = square > 0 if square.dtype.kind != "c" else square != 0
+    some = square != 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
 
 
