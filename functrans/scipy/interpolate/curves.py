@@ -111,6 +111,10 @@ def splprep(x: Any, w: ArrayLike | None = None, u: ArrayLike | None = None,
     if task == -1 and t is None:
         raise ArgumentError("functrans.scipy.interpolate.splprep: task is -1.",
                             where=user_source(), why="the knots are given.", fix="t=knots")
+    if not len(x) or jnp.ndim(x[0]) != 1:
+        raise ShapeError(f"functrans.scipy.interpolate.splprep: x has shape {jnp.shape(x)}.",
+                         where=user_source(), why="it has a row for each coordinate.",
+                         fix="splprep([x, y]), or splrep(x, y) of a function")
     count = len(jnp.asarray(x[0]))
     amount = count - math.sqrt(2 * count) if s is None else float(s)
     if amount < 0:

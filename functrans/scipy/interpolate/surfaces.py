@@ -138,8 +138,8 @@ class BivariateSpline:
 
     @classmethod
     def _from_tck(cls, tck: Any) -> BivariateSpline:
-        if len(tck) != 5:
-            raise ArgumentError("functrans.scipy.interpolate: tck has not 5 parts.",
+        if not isinstance(tck, (tuple, list)) or len(tck) != 5:
+            raise ArgumentError("functrans.scipy.interpolate.bisplev: tck has not 5 parts.",
                                 where=user_source(), fix="tck = bisplrep(x, y, z)")
         return BivariateSpline(*tck)
 

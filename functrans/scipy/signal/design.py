@@ -149,8 +149,8 @@ def firwin_2d(hsize: Sequence[int], window: Any, *, fc: Any = None, fs: float = 
     >>> ft.scipy.signal.firwin_2d((3, 3), ("hamming", "hamming"), fc=0.5).shape
     (3, 3)
     """
-    if len(hsize) != 2:
-        raise ArgumentError(f"functrans.scipy.signal.firwin_2d: hsize has {len(hsize)} values.",
+    if np.shape(hsize) != (2,):
+        raise ArgumentError(f"functrans.scipy.signal.firwin_2d: hsize is {hsize}.",
                             where=user_source(), why="it is (rows, columns).")
     rows, columns = (known_size("signal.firwin_2d", "hsize", n) for n in hsize)
     if fc is None:

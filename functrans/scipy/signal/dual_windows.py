@@ -22,6 +22,10 @@ from functrans.typing import Array, ArrayLike
 
 def window_of(name: str, argument: str, window: ArrayLike) -> Array:
     """A window: a vector of finite numbers."""
+    if isinstance(window, (str, tuple)):
+        raise ArgumentError(f"functrans.scipy.signal.{name}: {argument} is {window!r}.",
+                            where=user_source(), why="it is the values of a window.",
+                            fix="ShortTimeFFT.from_window, or get_window")
     values = jnp.asarray(window)
     if values.ndim != 1 or not values.shape[0]:
         raise ShapeError(f"functrans.scipy.signal.{name}: {argument} has shape {values.shape}.",
