@@ -36,7 +36,8 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str = 
     """The convolution of two arrays of one rank, over all axes.
 
     `mode` is "full" for all overlaps, "same" for as many as in1 has, about the middle, "valid" for
-    the complete ones. `method` is "direct" (also "auto") or "fft".
+    the complete ones. `method` is "direct", "fft" or "auto", which takes what `choose_conv_method`
+    gives: transforms, whose errors are relative to the largest values, where they take less time.
     Raises ShapeError for arrays of two ranks, or where "valid" has no array within the other.
 
     >>> import functrans as ft
@@ -45,9 +46,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str = 
     """
     one_of("signal.convolve", "method", method, ("auto", "direct", "fft"))
     x, y = _operands("convolve", in1, in2, mode)
-    if method == "fft":
-        return fftconvolve(x, y, mode)
-    return _convolved(x, y, mode, precision)
+    return _by(method, x, y, mode, precision)
 
 
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str = "auto",
@@ -62,8 +61,14 @@ def correlate(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", method: str =
     """
     one_of("signal.correlate", "method", method, ("auto", "direct", "fft"))
     x, y = _operands("correlate", in1, in2, mode)
-    y = jnp.flip(jnp.conj(y))
-    return fftconvolve(x, y, mode) if method == "fft" else _convolved(x, y, mode, precision)
+    return _by(method, x, jnp.flip(jnp.conj(y)), mode, precision)
+
+
+def _by(method: str, x: Array, y: Array, mode: Mode, precision: PrecisionLike) -> Array:
+    """The convolution by a method; a precision of products is one of direct ones."""
+    is_fft = method == "fft" or (method == "auto" and precision is None
+                                 and _faster_method(x, y, mode) == "fft")
+    return fftconvolve(x, y, mode) if is_fft else _convolved(x, y, mode, precision)
 
 
 def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full",
@@ -86,7 +91,11 @@ def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full",
                          "runs.", "measure=False")
         times = {method: _seconds(x, y, mode, method) for method in ("fft", "direct")}
         return min(times, key=lambda m: times[m]), times
-    if kind(x.dtype) not in "fc":
+    return _faster_method(x, y, mode)
+
+
+def _faster_method(x: Array, y: Array, mode: Mode) -> str:
+    if kind(x.dtype) not in "fc" or not all(isinstance(n, int) for n in (*x.shape, *y.shape)):
         return "direct"
     small, large = sorted((math.prod(x.shape), math.prod(y.shape)))
     whole = math.prod(n + m - 1 for n, m in zip(x.shape, y.shape))
