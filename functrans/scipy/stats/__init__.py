@@ -179,16 +179,14 @@ from functrans.scipy.stats.more_real_line import (
     laplace_asymmetric,
     loggamma,
     moyal,
-    ncx2,
     pearson3,
     powernorm,
-    rice,
-    skellam,
     skewcauchy,
     yulesimon,
 )
 from functrans.scipy.stats.multiple import dunnett, tukey_hsd
 from functrans.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from functrans.scipy.stats.noncentral import ncx2, rice, skellam
 from functrans.scipy.stats.normality import jarque_bera, kurtosistest, normaltest, shapiro, skewtest
 from functrans.scipy.stats.normalizing import (
     boxcox,

@@ -7,6 +7,7 @@ parameters, and the functions that follow from others are here.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import types
@@ -19,6 +20,7 @@ from functrans.core import dtypes
 from functrans.core.errors import public
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
 from functrans.scipy.stats.quantiles import numeric_quantile, whole_quantile
+from functrans.scipy.stats.slopes import by_density
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["Continuous", "Discrete", "DistributionFamily", "promoted"]
@@ -160,6 +162,12 @@ def _log_of(small: Array, other: Array) -> Array:
                      lax.log(jnp.where(near_one, 0.5, small)))
 
 
+_TAILS: Final = {
+    "cdf": ("below", 0.0, 1.0, 1.0), "sf": ("above", 1.0, 0.0, -1.0),
+    "logcdf": ("log_below", -_INF, 0.0, 1.0), "logsf": ("log_above", 0.0, -_INF, -1.0)}
+"""The part of a family, its values at both ends, and the sign of its slope."""
+
+
 class Continuous(Distribution):
     """A family of densities; `low` and `high` are the ends of the support of z."""
 
@@ -171,6 +179,14 @@ class Continuous(Distribution):
     pdf: Callable[..., Array]
     low: ClassVar[float] = -_INF
     high: ClassVar[float] = _INF
+
+    def __init__(self, name: str) -> None:
+        for method, (part, first, last, sign) in _TAILS.items():
+            fun = getattr(self, part)
+            value = functools.partial(self._placed, fun, first, last)
+            rate = getattr(self, f"log_rate_{part.split('_')[-1]}", None)
+            setattr(self, f"_{method}", by_density(self, fun, value, sign, "log" in method, rate))
+        super().__init__(name)
 
     # of a family ---------------------------------------------------------------------------
 
@@ -226,25 +242,19 @@ class Continuous(Distribution):
     def _pdf(self, x: Array, *rest: Array) -> Array:
         return lax.exp(self._logpdf(x, *rest))
 
-    def _placed(self, fun: Callable[..., Array], first: float, last: float, x: Array,
-                rest: Sequence[Array]) -> Array:
-        z, shapes, _, known, low, high = self._at(x, rest)
+    def standard(self, x: Array, rest: Sequence[Array]
+                 ) -> tuple[Array, Sequence[Array], Array, Any, Any]:
+        """z or a point of the support, the shapes, the scale, and what of both is."""
+        z, shapes, scale, known, low, high = self._at(x, rest)
         inside = (z > low) & (z < high)
-        value = fun(jnp.where(inside, z, _between(low, high, z)), *shapes)
-        value = jnp.where(inside, value, jnp.where(z >= high, last, first))
+        return jnp.where(inside, z, _between(low, high, z)), shapes, scale, known, inside
+
+    def _placed(self, fun: Callable[..., Array], first: float, last: float, x: Array,
+                *rest: Array) -> Array:
+        z, shapes, _, known, _, high = self._at(x, rest)
+        safe, _, _, _, inside = self.standard(x, rest)
+        value = jnp.where(inside, fun(safe, *shapes), jnp.where(z >= high, last, first))
         return jnp.where(known, value, _NAN)
-
-    def _cdf(self, x: Array, *rest: Array) -> Array:
-        return self._placed(self.below, 0.0, 1.0, x, rest)
-
-    def _sf(self, x: Array, *rest: Array) -> Array:
-        return self._placed(self.above, 1.0, 0.0, x, rest)
-
-    def _logcdf(self, x: Array, *rest: Array) -> Array:
-        return self._placed(self.log_below, -_INF, 0.0, x, rest)
-
-    def _logsf(self, x: Array, *rest: Array) -> Array:
-        return self._placed(self.log_above, 0.0, -_INF, x, rest)
 
     def _inverse(self, fun: Callable[..., Array], q: Array, rest: Sequence[Array],
                  upper: bool) -> Array:

@@ -13,6 +13,8 @@ from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI, polynomial
 from functrans.scipy.special.densities import beta_log_density
 from functrans.scipy.stats.base import Continuous
+from functrans.scipy.stats.rejection import accepted, vonmises_angles
+from functrans.scipy.stats.slopes import drawn_with_slopes
 from functrans.typing import Array
 
 __all__ = ["arcsine", "beta", "cosine", "loguniform", "powerlaw", "semicircular", "triang",
@@ -457,6 +459,14 @@ class Cosine(Continuous):
     def variance(self) -> float:
         return math.pi**2 / 3 - 2
 
+    def draw(self, key: Array, like: Array) -> Array:
+        def propose(key: Array) -> tuple[Array, Array]:
+            first, second = random.uniform(key, (2, *like.shape), like.dtype)
+            angle = math.pi * (2.0 * first - 1.0)
+            return angle, second >= lax.cos(0.5 * angle) ** 2
+
+        return accepted(key, like, propose)
+
 
 class WrapCauchy(Continuous):
     """The wrapped Cauchy distribution on [0, 2 pi].
@@ -542,6 +552,9 @@ class VonMises(Continuous):
 
     def upper_quantile(self, q: Array, kappa: Array) -> Array:
         return -self.quantile(q, kappa)
+
+    def draw(self, key: Array, like: Array, kappa: Array) -> Array:
+        return drawn_with_slopes(self, vonmises_angles(key, kappa), kappa)
 
     def expected(self, kappa: Array) -> Array:
         return jnp.zeros_like(kappa)

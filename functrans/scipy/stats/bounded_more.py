@@ -14,6 +14,8 @@ from functrans.scipy.stats.base import Continuous
 from functrans.scipy.stats.bounded import LogUniform
 from functrans.scipy.stats.half_line import Levy
 from functrans.scipy.stats.more_half_line import power_of
+from functrans.scipy.stats.rejection import argus_squares
+from functrans.scipy.stats.slopes import drawn_with_slopes
 from functrans.scipy.stats.tailed import HalfLine
 from functrans.typing import Array
 
@@ -300,6 +302,9 @@ class Argus(Continuous):
         square = 0.5 * chi * chi
         return special.gammainc(half, square * (1.0 - z) * (1.0 + z)) / special.gammainc(
             half, square)
+
+    def draw(self, key: Array, like: Array, chi: Array) -> Array:
+        return drawn_with_slopes(self, lax.sqrt(1.0 - argus_squares(key, chi)), chi)
 
 
 class Trapezoid(Continuous):

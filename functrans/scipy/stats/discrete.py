@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.common import loop
 from functrans.scipy.stats.base import Discrete
+from functrans.scipy.stats.rejection import whole_numbers
 from functrans.typing import Array
 
 __all__ = ["bernoulli", "betabinom", "binom", "boltzmann", "dlaplace", "geom", "hypergeom",
@@ -98,6 +101,9 @@ class Binom(Discrete):
     def variance(self, n: Array, p: Array) -> Array:
         return n * p * (1.0 - p)
 
+    def draw(self, key: Array, like: Array, n: Array, p: Array) -> Array:
+        return random.binomial(key, n, p, like.shape, like.dtype)
+
 
 class Summed(Discrete):
     """A family of finite support whose distribution function is a sum of probabilities."""
@@ -148,6 +154,11 @@ class BetaBinom(Summed):
     def variance(self, n: Array, a: Array, b: Array) -> Array:
         return n * a * b * (a + b + n) / ((a + b) ** 2 * (a + b + 1.0))
 
+    def draw(self, key: Array, like: Array, n: Array, a: Array, b: Array) -> Array:
+        one, two = random.split(key)
+        share = lax.stop_gradient(random.beta(one, a, b, like.shape, like.dtype))
+        return random.binomial(two, n, share, like.shape, like.dtype)
+
 
 class HyperGeom(Summed):
     """The hypergeometric distribution: of N drawn of M, those of n that are marked.
@@ -177,6 +188,24 @@ class HyperGeom(Summed):
 
     def variance(self, M: Array, n: Array, N: Array) -> Array:
         return N * n / M * (M - n) / M * (M - N) / (M - 1.0)
+
+    def draw(self, key: Array, like: Array, M: Array, n: Array, N: Array) -> Array:
+        total, marked, drawn = (lax.stop_gradient(x).astype(np.float64) for x in (M, n, N))
+        possible = self.possible(total, marked, drawn) & (total > 1.0)
+        total, marked, drawn = (jnp.where(possible, x, v) for x, v in zip(
+            (total, marked, drawn), (2.0, 1.0, 1.0), strict=True))
+        low, high = self.support(total, marked, drawn)
+        mode = jnp.clip(lax.floor((marked + 1.0) * (drawn + 1.0) / (total + 2.0)), low, high)
+
+        def log_probability(k: Array) -> Array:  # but for a constant
+            left = total - marked - drawn
+            return -lax.lgamma(k + 1.0) - lax.lgamma(marked - k + 1.0) - lax.lgamma(
+                drawn - k + 1.0) - lax.lgamma(left + k + 1.0)
+
+        found = whole_numbers(key, like, log_probability, low, high, mode,
+                              self.expected(total, marked, drawn),
+                              self.variance(total, marked, drawn))
+        return jnp.where(possible, found, jnp.minimum(n, N))
 
 
 class Geom(Discrete):
@@ -244,6 +273,11 @@ class NBinom(Discrete):
 
     def variance(self, n: Array, p: Array) -> Array:
         return n * (1.0 - p) / (p * p)
+
+    def draw(self, key: Array, like: Array, n: Array, p: Array) -> Array:
+        one, two = random.split(key)
+        rate = random.gamma(one, n, like.shape, like.dtype) * (1.0 - p) / p
+        return random.poisson(two, lax.stop_gradient(rate), like.shape).astype(like.dtype)
 
 
 class Poisson(Discrete):

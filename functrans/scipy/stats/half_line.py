@@ -9,10 +9,11 @@ from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.beta_integral import beta_at_odds
-from functrans.scipy.special.common import HALF_LOG_2PI, in_double
+from functrans.scipy.special.common import HALF_LOG_2PI, in_double, partials
 from functrans.scipy.special.densities import log1p_square
 from functrans.scipy.stats.gamma_powers import Transformed
 from functrans.scipy.stats.real_line import norm
+from functrans.scipy.stats.slopes import log_mills
 from functrans.scipy.stats.tailed import HalfLine
 from functrans.typing import Array
 
@@ -339,7 +340,8 @@ class InvGauss(HalfLine):
     def log_density(self, z: Array, mu: Array) -> Array:
         some = z > 0
         safe = jnp.where(some, z, 1.0)
-        value = -HALF_LOG_2PI - 1.5 * lax.log(safe) - 0.5 * ((safe - mu) / mu) ** 2 / safe
+        score = (safe - mu) / mu / lax.sqrt(safe)
+        value = -HALF_LOG_2PI - 1.5 * lax.log(safe) - 0.5 * score * score
         return jnp.where(some, value, -math.inf)
 
     def _parts(self, z: Array, mu: Array) -> tuple[Array, Array]:
@@ -355,23 +357,72 @@ class InvGauss(HalfLine):
         return lax.exp(self.log_above(z, mu))
 
     def log_below(self, z: Array, mu: Array) -> Array:
-        score, rest = self._parts(z, mu)
-        return jnp.logaddexp(special.log_ndtr(score), rest)
+        def value(z: Array, mu: Array) -> Array:
+            score, rest = self._parts(z, mu)
+            return jnp.logaddexp(special.log_ndtr(score), rest)
+
+        def by_z(out: Array, z: Array, mu: Array) -> Array:
+            plain = self.log_density(z, mu) - out
+            return lax.exp(jnp.where(z < mu, self.log_rate_below(z, mu), plain))
+
+        def by_mu(out: Array, z: Array, mu: Array) -> Array:
+            own, other = self._mills(z, mu)
+            share = jnp.where(z < mu, other - jnp.logaddexp(own, other),
+                              self._parts(z, mu)[1] - out)
+            return -2.0 / mu / mu * lax.exp(share)
+
+        found: Array = partials(by_z, by_mu)(value)(z, mu)
+        return found
 
     def log_above(self, z: Array, mu: Array) -> Array:
-        score, rest = self._parts(z, mu)
-        # of both terms, exp(-score^2 / 2) times scaled error functions, of two near arguments
-        right = score > 1.0
-        near = jnp.where(right, score, 1.0)
+        def value(z: Array, mu: Array) -> Array:
+            score, rest = self._parts(z, mu)
+            right = score > 1.0
+            one, share, near = self._far_tail(z, mu)
+            tail = lax.log(one) + lax.log(share) - 0.5 * near * near - _LOG_2
+            normal = special.log_ndtr(-jnp.where(right, 0.0, score))
+            less = jnp.where(right, -1.0, rest) - normal
+            return jnp.where(right, tail, normal + lax.log1p(-lax.exp(less)))
+
+        def by_z(out: Array, z: Array, mu: Array) -> Array:
+            plain = self.log_density(z, mu) - out
+            right = self._parts(z, mu)[0] > 1.0
+            return -lax.exp(jnp.where(right, self.log_rate_above(z, mu), plain))
+
+        def by_mu(out: Array, z: Array, mu: Array) -> Array:
+            # less the slope of the distribution function, which the second of its terms has
+            score, rest = self._parts(z, mu)
+            _, share, _ = self._far_tail(z, mu)
+            right = score > 1.0
+            plain = lax.exp(jnp.where(right, -1.0, rest - out))
+            return 2.0 / mu / mu * jnp.where(right, (1.0 - share) / share, plain)
+
+        found: Array = partials(by_z, by_mu)(value)(z, mu)
+        return found
+
+    def log_rate_above(self, z: Array, mu: Array) -> Array:
+        one, share, _ = self._far_tail(z, mu)
+        return _LOG_2 - HALF_LOG_2PI - 1.5 * lax.log(z) - lax.log(one) - lax.log(share)
+
+    def log_rate_below(self, z: Array, mu: Array) -> Array:
+        return -1.5 * lax.log(z) - jnp.logaddexp(*self._mills(z, mu))
+
+    def _mills(self, z: Array, mu: Array) -> tuple[Array, Array]:
+        """For z < mu the logarithms of both terms over the normal density of the score."""
+        score, _ = self._parts(z, mu)
+        return log_mills(jnp.minimum(score, 0.0)), log_mills(-lax.rsqrt(z) * (z + mu) / mu)
+
+    def _far_tail(self, z: Array, mu: Array) -> tuple[Array, Array, Array]:
+        """The tail for a score above 1 by two near scaled error functions, times half of exp.
+
+        The first, what is left of it less the second, and the score or 1.
+        """
+        near = jnp.maximum(self._parts(z, mu)[0], 1.0)
         apart = 2.0 * lax.rsqrt(z)
         other = near + apart
         far = near > 1e4
         one, two = (special.erfcx(math.sqrt(0.5) * v) for v in (near, other))
-        share = jnp.where(far, apart / other, 1.0 - jnp.where(far, 0.5, two / one))
-        tail = lax.log(one) + lax.log(share) - 0.5 * near * near - _LOG_2
-        normal = special.log_ndtr(-jnp.where(right, 0.0, score))
-        less = jnp.where(right, -1.0, rest) - normal
-        return jnp.where(right, tail, normal + lax.log1p(-lax.exp(less)))
+        return one, jnp.where(far, apart / other, 1.0 - jnp.where(far, 0.5, two / one)), near
 
     def expected(self, mu: Array) -> Array:
         return mu

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from functrans import lax
+from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.nn.functions import log1mexp
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI
+from functrans.scipy.special.densities import log1p_square
 from functrans.scipy.stats.gamma_powers import Gamma
 from functrans.scipy.stats.half_line import InvGauss, LogNorm
+from functrans.scipy.stats.slopes import log_mills
 from functrans.scipy.stats.tailed import HalfLine, Tailed
 from functrans.typing import Array
 
@@ -147,6 +149,9 @@ class InvWeibull(Headed):
         log = lax.log(z)
         return lax.log(c) - (c + 1.0) * log - lax.exp(-c * log)
 
+    def log_rate_below(self, z: Array, c: Array) -> Array:
+        return lax.log(c) - (c + 1.0) * lax.log(z)
+
     def log_below(self, z: Array, c: Array) -> Array:
         return -lax.exp(-c * lax.log(z))
 
@@ -188,7 +193,9 @@ class ExponPow(Tailed):
 
     def log_density(self, z: Array, b: Array) -> Array:
         power = power_of(z, b)
-        return lax.log(b) + special.xlogy(b - 1.0, z) + power - lax.expm1(power)
+        # the power is an infinity less than its exponential
+        fall = jnp.where(power < 800.0, lax.expm1(power) - power, math.inf)
+        return lax.log(b) + special.xlogy(b - 1.0, z) - fall
 
     def log_above(self, z: Array, b: Array) -> Array:
         return -lax.expm1(power_of(z, b))
@@ -209,6 +216,9 @@ class Alpha(HalfLine):
 
     def log_density(self, z: Array, a: Array) -> Array:
         return -2.0 * lax.log(z) - special.log_ndtr(a) - HALF_LOG_2PI - 0.5 * (a - 1.0 / z) ** 2
+
+    def log_rate_below(self, z: Array, a: Array) -> Array:
+        return -2.0 * lax.log(z) - log_mills(a - 1.0 / z)
 
     def below(self, z: Array, a: Array) -> Array:
         return lax.exp(self.log_below(z, a))
@@ -240,6 +250,12 @@ class FatigueLife(HalfLine):
     def log_density(self, z: Array, c: Array) -> Array:
         log = lax.log1p(z) - lax.log(2.0 * c) - HALF_LOG_2PI - 1.5 * lax.log(z)
         return log - 0.5 * self._score(z, c) ** 2
+
+    def log_rate_below(self, z: Array, c: Array) -> Array:
+        return lax.log1p(z) - lax.log(2.0 * c) - 1.5 * lax.log(z) - log_mills(self._score(z, c))
+
+    def log_rate_above(self, z: Array, c: Array) -> Array:
+        return lax.log1p(z) - lax.log(2.0 * c) - 1.5 * lax.log(z) - log_mills(-self._score(z, c))
 
     def below(self, z: Array, c: Array) -> Array:
         return special.ndtr(self._score(z, c))
@@ -301,6 +317,9 @@ class FoldNorm(HalfLine):
     def variance(self, c: Array) -> Array:
         return c * c + 1.0 - self.expected(c) ** 2
 
+    def draw(self, key: Array, like: Array, c: Array) -> Array:
+        return lax.abs(c + random.normal(key, like.shape, like.dtype))
+
 
 class FoldCauchy(HalfLine):
     """The folded Cauchy distribution: the size of a Cauchy variable around c.
@@ -316,8 +335,7 @@ class FoldCauchy(HalfLine):
         return c >= 0
 
     def log_density(self, z: Array, c: Array) -> Array:
-        left, right = (1.0 + (z - c) ** 2), (1.0 + (z + c) ** 2)
-        return lax.log((1.0 / left + 1.0 / right) / math.pi)
+        return jnp.logaddexp(-log1p_square(z - c), -log1p_square(z + c)) - math.log(math.pi)
 
     def below(self, z: Array, c: Array) -> Array:
         return (lax.atan(z - c) + lax.atan(z + c)) / math.pi
@@ -325,6 +343,9 @@ class FoldCauchy(HalfLine):
     def above(self, z: Array, c: Array) -> Array:
         one = jnp.ones_like(z)
         return (lax.atan2(one, z - c) + lax.atan2(one, z + c)) / math.pi
+
+    def draw(self, key: Array, like: Array, c: Array) -> Array:
+        return lax.abs(c + random.cauchy(key, like.shape, like.dtype))
 
 
 class GenGamma(HalfLine):
@@ -354,6 +375,9 @@ class GenGamma(HalfLine):
     def above(self, z: Array, a: Array, c: Array) -> Array:
         power = self._of(z, c)
         return jnp.where(c > 0, special.gammaincc(a, power), special.gammainc(a, power))
+
+    def draw(self, key: Array, like: Array, a: Array, c: Array) -> Array:
+        return lax.exp(random.loggamma(key, a, like.shape, like.dtype) / c)
 
     def quantile(self, q: Array, a: Array, c: Array) -> Array:
         return power_of(jnp.where(c > 0, special.gammaincinv(a, q), special.gammainccinv(a, q)),
@@ -430,7 +454,17 @@ class RecipInvGauss(HalfLine):
     _other = InvGauss("invgauss")
 
     def log_density(self, z: Array, mu: Array) -> Array:
-        return -0.5 * (1.0 - mu * z) ** 2 / (mu * mu * z) - HALF_LOG_2PI - 0.5 * lax.log(z)
+        score = (1.0 - mu * z) / (mu * lax.sqrt(z))
+        return -0.5 * score * score - HALF_LOG_2PI - 0.5 * lax.log(z)
+
+    def log_rate_below(self, z: Array, mu: Array) -> Array:
+        return self._other.log_rate_above(1.0 / z, mu) - 2.0 * lax.log(z)
+
+    def log_rate_above(self, z: Array, mu: Array) -> Array:
+        return self._other.log_rate_below(1.0 / z, mu) - 2.0 * lax.log(z)
+
+    def draw(self, key: Array, like: Array, mu: Array) -> Array:
+        return 1.0 / self._other.draw(key, like, mu)
 
     def below(self, z: Array, mu: Array) -> Array:
         return self._other.above(1.0 / z, mu)
@@ -469,6 +503,12 @@ class Wald(HalfLine):
 
     def log_above(self, z: Array) -> Array:
         return self._other.log_above(z, jnp.ones_like(z))
+
+    def log_rate_below(self, z: Array) -> Array:
+        return self._other.log_rate_below(z, jnp.ones_like(z))
+
+    def log_rate_above(self, z: Array) -> Array:
+        return self._other.log_rate_above(z, jnp.ones_like(z))
 
     def expected(self) -> float:
         return 1.0

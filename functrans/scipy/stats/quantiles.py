@@ -10,8 +10,9 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans.scipy.special.common import loop, partials, pushed
+from functrans.scipy.special.common import loop, partials
 from functrans.scipy.special.roots import increasing_root
+from functrans.scipy.stats.slopes import slope_of_quantile
 from functrans.typing import Array
 
 __all__ = ["numeric_quantile", "whole_quantile"]
@@ -51,13 +52,12 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
         return increasing_root(miss, low, high, 0.5 * (low + high))
 
     def slope(i: int) -> Callable[..., Array]:
-        moved = pushed(family.below, i)
-        return lambda out, p, *rest: -moved(None, out, *rest) * lax.exp(
-            -family.log_density(out, *rest))
+        moved = slope_of_quantile(family, i)
+        return lambda out, p, *rest: moved(out, *rest)
 
     sign = -1.0 if upper else 1.0
     rules = [lambda out, p, *rest: sign * lax.exp(-family.log_density(out, *rest)),
-             *(slope(i + 1) for i in range(len(shapes)))]
+             *(slope(i) for i in range(len(shapes)))]
     double = [x.astype(np.float64) for x in (q, *shapes)]
     out: Array = partials(*rules)(found)(*double)
     return out.astype(q.dtype)
