@@ -71,7 +71,7 @@ def test_slopes_of_the_inverse_gaussian_in_its_mean():
     z, mu = np.array([1e-2, 0.4, 1.6, 30.0]), np.full(4, 0.7)
     for method in ("logcdf", "logsf"):
         fun, h = getattr(stats.invgauss, method), 1e-6
-        slope = np.asarray(ft.jvp(lambda m: fun(z, m), (mu,), (np.ones(4),))[1])
+        slope = np.asarray(ft.jvp(lambda m, f=fun: f(z, m), (mu,), (np.ones(4),))[1])
         numeric = (np.asarray(fun(z, mu + h)) - np.asarray(fun(z, mu - h))) / (2 * h)
         np.testing.assert_allclose(slope, numeric, rtol=1e-6, atol=1e-9)
     # of exp(-1 / (2 z) + 1 / mu) near 0, and of exp(-z / (2 mu^2)) far out

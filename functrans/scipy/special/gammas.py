@@ -86,7 +86,11 @@ def _of_orders(n: Array, x: Array) -> Array:
     whole = (n >= 1) & (n == lax.floor(n))
     order = lax.stop_gradient(jnp.where(whole, n, 1.0))
     sign = jnp.where(jnp.remainder(order, 2.0) == 1, 1.0, -1.0)
-    value = sign * lax.exp(lax.lgamma(order + 1.0)) * lax.zeta(order + 1.0, x)
+    # far out the first term of the asymptotic series is left
+    far = x > _FAR
+    value = sign * lax.exp(lax.lgamma(order + 1.0)) * lax.zeta(order + 1.0, jnp.where(far, 1.0, x))
+    last = sign * lax.exp(lax.lgamma(order) - order * lax.log(jnp.where(far, x, 1.0)))
+    value = jnp.where(far, last, value)
     return jnp.where(whole, value, jnp.where(n == 0, lax.digamma(x), np.nan))
 
 

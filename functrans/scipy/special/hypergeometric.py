@@ -25,26 +25,64 @@ def _is_pole(c: Array) -> Array:
 
 def _series(a: Array, b: Array, c: Array | None, x: Array, limit: int) -> Array:
     """The sum of (a)_k (b)_k / (c)_k x^k / k!; without c of (a)_k / (b)_k x^k / k!."""
-    def step(k: Any, total: Array, term: Array, calm: Array) -> tuple[Array, ...]:
+    return _series_and_most(a, b, c, x, limit)[0]
+
+
+def _series_and_most(a: Array, b: Array, c: Array | None, x: Array, limit: int
+                     ) -> tuple[Array, Array]:
+    """The sum, and the size of its largest term.
+
+    Parameters below 0 make terms small before they grow again.
+    """
+    turn = lax.stop_gradient(-jnp.minimum(jnp.minimum(a, b), b if c is None else c))
+
+    def step(k: Any, total: Array, term: Array, calm: Array, most: Array) -> tuple[Array, ...]:
         ratio = (a + k - 1.0) / (b + k - 1.0) if c is None \
             else (a + k - 1.0) * (b + k - 1.0) / (c + k - 1.0)
         term = term * (ratio * (x / k))
         total = total + term
         small = ~(lax.abs(term) > _DIGITS * lax.abs(total))  # also where it is NaN
-        return total, term, jnp.where(small, calm + 1.0, 0.0)
+        small = small & ((k > turn) | (term == 0))
+        most = jnp.maximum(most, lax.stop_gradient(lax.abs(term)))
+        return total, term, jnp.where(small, calm + 1.0, 0.0), most
 
     one = jnp.ones_like(x)
-    return loop(step, (one, one, jnp.zeros_like(x)), lambda t, u, calm: calm < _CALM, limit)[0]
+    total, _, _, most = loop(step, (one, one, jnp.zeros_like(x), one),
+                             lambda t, u, calm, most: calm < _CALM, limit)
+    return total, most
 
 
 # 0F1 and 1F1 ---------------------------------------------------------------------------------
 
 
+def _waves_0f1(v: Array, z: Array) -> Array:
+    """0F1 far below 0 by Hankel's series of the Bessel function of order v - 1 (DLMF 10.17.3)."""
+    order, x = v - 1.0, 2.0 * lax.sqrt(-z)
+    square = 4.0 * order * order
+
+    def step(k: Any, even: Array, odd: Array, term: Array) -> tuple[Array, ...]:
+        first = term * (square - lax.square(4.0 * k - 3.0)) / ((2.0 * k - 1.0) * 8.0 * x)
+        second = first * (square - lax.square(4.0 * k - 1.0)) / (2.0 * k * 8.0 * x)
+        sign = jnp.where(jnp.remainder(k, 2.0) == 1, 1.0, -1.0)
+        return even - sign * second, odd + sign * first, second
+
+    one = jnp.ones_like(x)
+    even, odd, _ = loop(step, (one, jnp.zeros_like(x), one),
+                        lambda even, odd, term: lax.abs(term) > _DIGITS, 40)
+    angle = x - (0.5 * order + 0.25) * math.pi
+    wave = even * lax.cos(angle) - odd * lax.sin(angle)
+    power = lax.lgamma(v) + (0.5 - v) * 0.5 * lax.log(-z)
+    return lax.stop_gradient(gammasgn(v)) * lax.exp(power) / math.sqrt(math.pi) * wave
+
+
 def _hyp0f1_value(v: Array, z: Array) -> Array:
     size = lax.abs(z)
-    keep = ~_is_pole(v) & (lax.abs(v) < math.inf) & ((size < 1e6) | (size < 4.0 * v))
+    whole = ~_is_pole(v) & (lax.abs(v) < math.inf)
+    waves = whole & (z <= -1e4) & (z > -math.inf) & (lax.square(v - 1.0) < 2.0 * lax.sqrt(size))
+    keep = whole & ~waves & ((size < 1e6) | (size < 4.0 * v))
     # the exponential of 2 sqrt(z), but for a large parameter
-    endless = ~_is_pole(v) & (lax.abs(v) < 1e4) & (z >= 1e6)
+    endless = whole & (lax.abs(v) < 1e4) & (z >= 1e6)
+    far = _waves_0f1(jnp.where(waves, v, 1.0), jnp.where(waves, z, -1e4))
     b, x = jnp.where(keep, v, 1.0), jnp.where(keep, z, 0.0)
     # terms of both signs cancel but for a parameter that is large for x: from there down
     raised = lax.ceil(jnp.maximum(jnp.where(x < -1.0, -0.25 * x, 0.0),
@@ -70,6 +108,7 @@ def _hyp0f1_value(v: Array, z: Array) -> Array:
     high = series(jnp.where(raised > 0, top + 1.0, 1.0))
     value, _, _ = loop(down, (series(top), high, raised), lambda low, high, i: i > 0, 300_000)
     value = jnp.where(keep, jnp.where(x == 0, 1.0, value), math.nan)
+    value = jnp.where(waves, far, value)
     return jnp.where(endless, math.inf * lax.stop_gradient(gammasgn(v)), value)
 
 
@@ -79,7 +118,10 @@ _hyp0f1: Callable[..., Array] = partials(pushed(_hyp0f1_value, 0),
 
 @wide
 def hyp0f1(v: Array, z: Array) -> Array:
-    """The confluent hypergeometric limit function 0F1(; v; z), for |z| < 1e6; NaN beyond.
+    """The confluent hypergeometric limit function 0F1(; v; z).
+
+    For z < -1e6 by the asymptotic series of Bessel functions, where (v - 1)^2 is below
+    2 sqrt(-z); NaN for other parameters there.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.hyp0f1(1.0, 1.0)), 4)
@@ -234,22 +276,55 @@ def hyp1f1(a: Array, b: Array, x: Array) -> Array:
 # 2F1 -----------------------------------------------------------------------------------------
 
 _DISC: Final = 0.6  # up to where the series at 0 is summed
+_WIDE_DISC: Final = 0.9
+_CANCELS: Final = 1e3  # of its largest term over its sum, from where it is summed closer to 0
 
 
 def _continued(a: Array, b: Array, c: Array, x: Array) -> Array:
-    """2F1 for x in [0, 1): its series, then Taylor's at points halfway to 1 (by its equation)."""
-    first = jnp.where(x <= _DISC, x, _DISC)
-    value = _series(a, b, c, first, 2000)
+    """2F1 for x in [0, 1): its series, then Taylor's at points halfway to 1 (by its equation).
+
+    Where the terms of the series cancel it is summed where they do not yet, and Taylor's series go
+    on from there. Their steps are short for the waves and for the powers that solutions have, so
+    that no terms cancel.
+    """
+    # of c far below 0 the other solution grows as a high power of x from there on
+    disc = jnp.where(lax.stop_gradient(c) < -5.0, _WIDE_DISC, _DISC)
+    first = jnp.where(lax.stop_gradient(x) > disc, disc, x)
+    value, most = _series_and_most(a, b, c, first, 2000)
     slope = a * b / c * _series(a + 1.0, b + 1.0, c + 1.0, first, 2000)
+    begin = jnp.minimum(_calm_place(a, b, c), lax.stop_gradient(x))
+    # from there on the power 1 - c of x, which is another solution, grows from rounding too
+    grown = lax.stop_gradient(jnp.maximum(-c, 0.0) * lax.log(first / begin))
+    lost = lax.log(most / lax.abs(lax.stop_gradient(value)))
+    waves = (begin > 0) & (lost > jnp.clip(grown, math.log(_CANCELS), 20.0))
+    begin = jnp.where(waves, begin, 0.0)
+    p, q, r = (jnp.where(waves, v, 1.0) for v in (a, b, c))
+    first = jnp.where(waves, begin, first)
+    value = jnp.where(waves, _series(p, q, r, begin, 2000), value)
+    slope = jnp.where(waves, p * q / r * _series(p + 1.0, q + 1.0, r + 1.0, begin, 2000), slope)
 
     def advance(k: Any, at: Array, value: Array, slope: Array) -> tuple[Array, ...]:
+        power = at * (1.0 - at)
+        wave = 1.5 * lax.sqrt(power / (1.0 + lax.abs(a * b)))
+        drift = 2.0 * power / (1.0 + lax.abs(c - (a + b + 1.0) * at))
+        room = lax.stop_gradient(jnp.minimum(jnp.minimum(0.5 * at, 0.5 * (1.0 - at)),
+                                             jnp.minimum(wave, drift)))
         # with a margin for rounding: the last step is the one that depends on x
-        last = x - at <= 0.500001 * (1.0 - at)
-        step = jnp.where(last, x - at, 0.5 * (1.0 - at))
+        last = x - at <= 1.000002 * room
+        step = jnp.where(last, x - at, room)
         new_value, new_slope = _taylor(a, b, c, at, value, slope, step)
         return jnp.where(last, x, at + step), new_value, new_slope
 
-    return loop(advance, (first, value, slope), lambda at, v, s: at < x, 60)[1]
+    return loop(advance, (first, value, slope), lambda at, v, s: at < x, 5000)[1]
+
+
+def _calm_place(a: Array, b: Array, c: Array) -> Array:
+    """An x up to which the terms that change their sign fall."""
+    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+    begin = jnp.maximum(0.0, lax.ceil(-c))
+    size = 1.0 + lax.abs(high + begin) * lax.abs(low + begin)
+    return lax.stop_gradient(jnp.minimum(_DISC, 2.0 * (1.0 + begin) * (1.0 + lax.abs(
+        c + begin)) / size))
 
 
 def _taylor(a: Array, b: Array, c: Array, at: Array, value: Array, slope: Array, step: Array
@@ -290,6 +365,15 @@ def _at_one(a: Array, b: Array, c: Array) -> Array:
 
 
 def _hyp2f1_value(a: Array, b: Array, c: Array, x: Array) -> Array:
+    # Euler's transformation, where it gives a polynomial: the least of the solutions beside 1
+    short = (_is_pole(c - a) | _is_pole(c - b)) & ~_is_pole(a) & ~_is_pole(b) & ~_is_pole(c) \
+        & (x < 1.0) & (x > -math.inf)
+    power = jnp.where(short, (c - a - b) * lax.log1p(-jnp.where(short, x, 0.0)), 0.0)
+    value = _direct_2f1(jnp.where(short, c - a, a), jnp.where(short, c - b, b), c, x)
+    return value * lax.exp(power)
+
+
+def _direct_2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     # a polynomial ends before a pole of c
     last = jnp.where(_is_pole(a), -a, math.inf)
     last = jnp.minimum(last, jnp.where(_is_pole(b), -b, math.inf))
@@ -311,23 +395,49 @@ def _hyp2f1_value(a: Array, b: Array, c: Array, x: Array) -> Array:
     value = jnp.where(keep, value, jnp.where((one == 1) & finite & ~pole & ~ends,
                                              _at_one(a, b, c), math.nan))
     whole = ends & ~pole & (lax.abs(x) < math.inf) & finite
-    polynomial = _polynomial(jnp.where(whole, a, 0.0), jnp.where(whole, b, 0.0),
-                             jnp.where(whole, c, 1.0), jnp.where(whole, x, 0.0))
+    polynomial = _polynomial(*(jnp.where(whole, v, w) for v, w in (
+        (a, 0.0), (b, 0.0), (c, 1.0), (x, 0.0))))
     value = jnp.where(whole, polynomial, value)
     value = jnp.where(pole & finite & ~jnp.isnan(x), math.inf, value)
     return jnp.where(finite & (x == 0), 1.0, value)
 
 
 def _polynomial(a: Array, b: Array, c: Array, x: Array) -> Array:
-    last = lax.stop_gradient(jnp.minimum(jnp.where(_is_pole(a), -a, math.inf),
-                                         jnp.where(_is_pole(b), -b, math.inf)))
+    last_a, last_b = (lax.stop_gradient(jnp.where(_is_pole(v), -v, math.inf)) for v in (a, b))
+    last = jnp.minimum(last_a, last_b)
 
-    def step(k: Any, total: Array, term: Array, i: Array) -> tuple[Array, ...]:
+    def step(k: Any, total: Array, term: Array, i: Array, most: Array) -> tuple[Array, ...]:
         term = term * ((a + k - 1.0) * (b + k - 1.0) / (c + k - 1.0) * (x / k))
-        return total + term, term, i + 1.0
+        return total + term, term, i + 1.0, jnp.maximum(most, lax.stop_gradient(lax.abs(term)))
 
     one = jnp.ones_like(x)
-    return loop(step, (one, one, jnp.zeros_like(x)), lambda total, term, i: i < last, 500)[0]
+    total, _, _, most = loop(step, (one, one, jnp.zeros_like(x), one),
+                             lambda total, term, i, most: i < last, 500)
+    cancels = ~_is_pole(c) & (x <= 1.0) & (last < 500.0) & (
+        most > _CANCELS * lax.abs(lax.stop_gradient(total)))
+    own, other = jnp.where(last_a <= last_b, a, b), jnp.where(last_a <= last_b, b, a)
+    return jnp.where(cancels, _of_both_ends(*(jnp.where(cancels, v, w) for v, w in (
+        (own, 0.0), (other, 1.0), (c, 1.0), (x, 0.0)))), total)
+
+
+def _of_both_ends(a: Array, b: Array, c: Array, x: Array) -> Array:
+    """The polynomial of -a = 0, 1, ... at x <= 1 from 0 on up to 1/2, and from 1 on down to there.
+
+    DLMF 15.8.7: towards the end at which it starts it would be the least of the solutions.
+    """
+    low = x < 0
+    w, q = jnp.where(low, x / (x - 1.0), x), jnp.where(low, c - b, b)
+    turned = 1.0 + a + q - c
+    upper = (w > 0.5) & ~_is_pole(turned)
+    ends = lax.stop_gradient(-a)
+
+    def step(k: Any, product: Array, i: Array) -> tuple[Array, Array]:
+        return product * ((c - q + i) / (c + i)), i + 1.0
+
+    product, _ = loop(step, (jnp.ones_like(x), jnp.zeros_like(x)),
+                      lambda product, i: upper & (i < ends), 500)
+    value = product * _continued(a, q, jnp.where(upper, turned, c), jnp.where(upper, 1.0 - w, w))
+    return value * jnp.where(low, lax.exp(-a * lax.log1p(-jnp.where(low, x, 0.0))), 1.0)
 
 
 _hyp2f1: Callable[..., Array] = partials(

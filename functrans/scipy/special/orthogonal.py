@@ -14,6 +14,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
 from functrans.scipy.special.common import HALF_LOG_2PI, loop, partials, pushed, wide
+from functrans.scipy.special.densities import betaln
 from functrans.scipy.special.gammas import binom, poch
 from functrans.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from functrans.typing import Array, ArrayLike
@@ -85,7 +86,69 @@ def _jacobi_value(n: Array, a: Array, b: Array, x: Array) -> Array:
                                          jnp.where(other, 0.5 * (1.0 - x), 0.0))
         return jnp.where(n == 0, 0.0 * x + 1.0, jnp.where(n == 1, line, value))
 
-    return _of_real_degree(n, start, step, x)
+    left = _left_of_zeros(n, a, b, x)
+    p, q, r, z = (jnp.where(left, v, w) for v, w in ((n, 0.5), (a, 0.5), (b, 0.5), (x, 0.5)))
+    value = _of_real_degree(jnp.where(left, 0.0, n), start, step, x)
+    return jnp.where(left, _beside_minus_one(p, q, r, z), value)
+
+
+def _left_of_zeros(n: Array, a: Array, b: Array, x: Array) -> Array:
+    """Where a function of broken degree has no zeros: there it grows to infinity at -1.
+
+    The zeros are, but for a few, where those of polynomials of a large degree are.
+    """
+    total = 2.0 * n + a + b
+    safe = jnp.where(total > 0, total, 1.0)
+    p, q = lax.square(a / safe), lax.square(b / safe)
+    root = lax.sqrt(jnp.maximum(lax.square(p + q - 1.0) - 4.0 * p * q, 0.0))
+    end = jnp.where((b > a) & (total > 0), q - p - root, 0.0)
+    known = _is_broken(n) & (n > -1.0) & (n < _LIMIT) & (a > -1.0) & (b > -1.0)
+    return known & (x > -1.0) & (x < jnp.maximum(end, 0.0)) & (lax.abs(a) + lax.abs(b) < _LIMIT)
+
+
+_NODES: Final = (-2.0, -1.0, 1.0, 2.0)
+
+
+def _beside_minus_one(n: Array, a: Array, b: Array, x: Array) -> Array:
+    """Of a broken degree by the solutions at x = -1, of which one is infinite (DLMF 15.10.21).
+
+    Around a whole b, where both have a pole that cancels, by the cubic through four values.
+    """
+    t = 0.5 * (1.0 + x)
+    whole = lax.stop_gradient(jnp.round(b))
+    width = lax.stop_gradient(1e-3 / (1.0 + lax.abs(lax.log(t))))
+    at = (b - whole) / width
+    near = lax.abs(at) < 0.5
+    total = jnp.zeros_like(x)
+    for i, node in enumerate(_NODES):
+        weight = jnp.ones_like(x)
+        for other in (*_NODES[:i], *_NODES[i + 1:]):
+            weight = weight * (at - other) / (node - other)
+        place = jnp.where(near, whole + node * width, b)
+        # elsewhere the first value is all, the others are at a place that is soon computed
+        used = near if i else jnp.ones_like(near)
+        value = _both_solutions(*(jnp.where(used, v, w) for v, w in (
+            (n, 0.5), (a, 0.5), (place, 0.5), (x, -0.5))))
+        total = total + jnp.where(near, weight, 0.0 if i else 1.0) * value
+    return total
+
+
+def _sine_of_turns(*parts: Array) -> Array:
+    """The sine of pi times a sum, of which each part keeps the digits of its fraction."""
+    wholes = [lax.stop_gradient(jnp.round(v)) for v in parts]
+    rest = sum((v - w for v, w in zip(parts, wholes, strict=True)), jnp.zeros_like(parts[0]))
+    odd = sum((jnp.remainder(w, 2.0) for w in wholes), jnp.zeros_like(parts[0]))
+    sine = lax.sin(math.pi * rest)
+    return jnp.where(jnp.remainder(odd, 2.0) == 1, -sine, sine)
+
+
+def _both_solutions(n: Array, a: Array, b: Array, x: Array) -> Array:
+    t, y = 0.5 * (1.0 + x), n + a + 1.0
+    regular = binom(n + b, n) * _sine_of_turns(n, b) / _sine_of_turns(b) * hyp2f1(
+        -n, y + b, b + 1.0, t)
+    grows = lax.exp(betaln(b + 1.0, y) - b * lax.log(t)) * ((b + y) / b)
+    infinite = _sine_of_turns(n) / math.pi * grows * hyp2f1(y, -n - b, 1.0 - b, t)
+    return regular - infinite
 
 
 _jacobi: Callable[..., Array] = partials(
