@@ -18,7 +18,9 @@ from functrans.scipy.special.incomplete import (
     betainccinv,
     betaincinv,
     gammainc,
+    gammainc_of_log,
     gammaincc,
+    gammaincc_of_log,
     gammainccinv,
     gammaincinv,
 )
@@ -197,7 +199,10 @@ def chdtr(v: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.chdtr(2.0, 2.0)), 4)
     0.6321
     """
-    return gammainc(0.5 * v, 0.5 * x)
+    some = (x > 0) & (x < 1e-300)  # half of the least number is 0
+    y = jnp.where(some, x, 1.0)
+    small = gammainc_of_log(lax.log(y) - math.log(2.0), 0.5 * y, jnp.where(some, 0.5 * v, 1.0))
+    return jnp.where(some & (v > 0), small, gammainc(0.5 * v, 0.5 * x))
 
 
 @wide
@@ -208,7 +213,10 @@ def chdtrc(v: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.chdtrc(2.0, 2.0)), 4)
     0.3679
     """
-    return gammaincc(0.5 * v, 0.5 * x)
+    some = (x > 0) & (x < 1e-300)
+    y = jnp.where(some, x, 1.0)
+    small = gammaincc_of_log(lax.log(y) - math.log(2.0), 0.5 * y, jnp.where(some, 0.5 * v, 1.0))
+    return jnp.where(some & (v > 0), small, gammaincc(0.5 * v, 0.5 * x))
 
 
 @wide

@@ -344,7 +344,8 @@ def first_kind_in_m(out: Array, phi: Array, m: Array) -> Array:
 def _ellipkinc(phi: Array, m: Array) -> Array:
     turns, s, square, left = _parts(phi, m)
     whole = _ellipkm1(jnp.where(turns == 0, 1.0, 1.0 - m))
-    return _endless(phi, m, s * _rf(square, left, _one(m)) + _times_turns(turns, whole))
+    value = _endless(phi, m, s * _rf(square, left, _one(m)) + _times_turns(turns, whole))
+    return jnp.where((m == -math.inf) & (lax.abs(phi) < math.inf), 0.0 * phi, value)
 
 
 def _endless(phi: Array, m: Array, value: Array) -> Array:
@@ -364,7 +365,9 @@ def _ellipeinc(phi: Array, m: Array) -> Array:
     whole = _ellipe(jnp.where(turns == 0, 0.0, m))
     flat = (square == 0) & (left == 0)
     value = s * (_rf(square, left, _one(m)) - m * s * s * _rd(square, left, _one(m)) / 3.0)
-    return _endless(phi, m, jnp.where(flat, s, value) + _times_turns(turns, whole))
+    value = _endless(phi, m, jnp.where(flat, s, value) + _times_turns(turns, whole))
+    endless = jnp.where(phi == 0, phi, jnp.where(phi < 0, -math.inf, math.inf))
+    return jnp.where((m == -math.inf) & (phi == phi), endless, value)
 
 
 @wide

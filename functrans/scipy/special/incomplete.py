@@ -7,6 +7,7 @@ from typing import Any
 
 from functrans import lax
 from functrans import numpy as jnp
+from functrans.core import dtypes
 from functrans.primitives import special
 from functrans.scipy.special.beta_integral import (
     SMALL,
@@ -21,8 +22,18 @@ from functrans.scipy.special.error_functions import ndtri
 from functrans.scipy.special.roots import increasing_root
 from functrans.typing import Array
 
-__all__ = ["betainc", "betaincc", "betainccinv", "betaincinv", "gammainc", "gammaincc",
-           "gammainccinv", "gammaincinv"]
+__all__ = [
+    "betainc",
+    "betaincc",
+    "betainccinv",
+    "betaincinv",
+    "gammainc",
+    "gammainc_of_log",
+    "gammaincc",
+    "gammaincc_of_log",
+    "gammainccinv",
+    "gammaincinv",
+]
 
 @elementwise
 def gammainc(a: Array, x: Array) -> Array:
@@ -32,7 +43,10 @@ def gammainc(a: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.gammainc(1.0, 1.0)), 4)
     0.6321
     """
-    return special.igamma(a, x)
+    subnormal = (x > 0) & (x < float(dtypes.finfo(x.dtype).tiny)) & (a > 0) & (a < math.inf)
+    p, y = jnp.where(subnormal, a, 1.0), jnp.where(subnormal, x, 1.0)
+    return jnp.where(subnormal, lax.exp(_log_first(p, lax.log(y))),
+                     special.igamma(a, jnp.where(subnormal, 1.0, x)))
 
 
 @elementwise
@@ -42,7 +56,32 @@ def gammaincc(a: Array, x: Array) -> Array:
     >>> ft.scipy.special.gammaincc(2.0, jnp.array([0.0, 1.0])).round(4)
     Array([1.    , 0.7358], dtype=float32)
     """
-    return special.igammac(a, x)
+    subnormal = (x > 0) & (x < float(dtypes.finfo(x.dtype).tiny)) & (a > 0) & (a < math.inf)
+    p, y = jnp.where(subnormal, a, 1.0), jnp.where(subnormal, x, 1.0)
+    return jnp.where(subnormal, 1.0 - lax.exp(_log_first(p, lax.log(y))),
+                     special.igammac(a, jnp.where(subnormal, 1.0, x)))
+
+
+def _log_first(a: Array, log_x: Array) -> Array:
+    """The logarithm of the first term of the series of P(a, x), which is all for a tiny x."""
+    return a * log_x - lax.lgamma(a + 1.0)
+
+
+def gammainc_of_log(log_x: Array, x: Array, a: Array) -> Array:
+    """P(a, x) for x > 0, also where x is no number above 0; far out the slopes are 0."""
+    small = x < 1e-20
+    safe = jnp.minimum(jnp.where(small, 1.0, x), 1e30)
+    first = lax.exp(_log_first(a, jnp.where(small, log_x, 0.0)))
+    return jnp.where(small, first, gammainc(a, safe))
+
+
+def gammaincc_of_log(log_x: Array, x: Array, a: Array) -> Array:
+    """1 - P(a, x) for x > 0, also where x is no number above 0."""
+    small = x < 1e-20
+    safe = jnp.minimum(jnp.where(small, 1.0, x), 1e30)
+    # not by expm1, whose slope is lost where the value is -1
+    first = 1.0 - lax.exp(_log_first(a, jnp.where(small, log_x, 0.0)))
+    return jnp.where(small, first, gammaincc(a, safe))
 
 
 

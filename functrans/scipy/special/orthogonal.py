@@ -415,7 +415,8 @@ def _lpmv_value(m: Array, v: Array, x: Array) -> Array:
     order = jnp.where(valid, lax.abs(m), 0.0)
     degree = jnp.where(valid, _reflected(v), 0.0)
     z = jnp.where(valid, x, 0.0)
-    broken = _is_broken(degree)
+    # of a negative order below less a whole degree it is no polynomial, as of a broken degree
+    broken = _is_broken(degree) | (valid & (m < -degree))
     other = _broken_lpmv(jnp.where(broken, m, 0.0), jnp.where(broken, degree, 0.5),
                          jnp.where(broken, z, 0.0))
     degree = jnp.where(broken, 0.0, degree)
@@ -443,7 +444,10 @@ def _broken_lpmv(m: Array, v: Array, x: Array) -> Array:
     safe = jnp.where((square > 0) & (order > 0), square, 1.0)
     power = lax.exp(0.5 * order * lax.log(safe) - order * math.log(2.0) - lax.lgamma(order + 1.0))
     flat = (square <= 0) & (order > 0) & (x > 0)
-    return jnp.where(flat, 0.0, sign * front * power * series)
+    value = sign * front * power * series
+    # at -1 they grow as the power -|m| / 2 of 1 + x, if not as a logarithm
+    front = jnp.where((x == -1.0) & (order > 0), sign * front * math.inf, value)
+    return jnp.where(flat, 0.0, front)
 
 
 def _lpmv_slope(out: Array, m: Array, v: Array, x: Array) -> Array:

@@ -9,6 +9,7 @@ from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.densities import gamma_log_density
+from functrans.scipy.special.incomplete import gammainc_of_log, gammaincc_of_log
 from functrans.scipy.stats.base import Continuous
 from functrans.scipy.stats.tailed import HalfLine
 from functrans.typing import Array
@@ -129,6 +130,19 @@ class Chi2(Transformed):
     def log_slope(self, z: Array, df: Array) -> Array:
         return jnp.full_like(z, -_LOG_2)
 
+    # half of the least number is 0
+    def below(self, z: Array, df: Array) -> Array:
+        return gammainc_of_log(lax.log(z) - _LOG_2, 0.5 * z, 0.5 * df)
+
+    def above(self, z: Array, df: Array) -> Array:
+        return gammaincc_of_log(lax.log(z) - _LOG_2, 0.5 * z, 0.5 * df)
+
+    def log_below(self, z: Array, df: Array) -> Array:
+        return Continuous.log_below(self, z, df)
+
+    def log_above(self, z: Array, df: Array) -> Array:
+        return Continuous.log_above(self, z, df)
+
     def expected(self, df: Array) -> Array:
         return df
 
@@ -140,25 +154,6 @@ class Chi2(Transformed):
         return half + _LOG_2 + lax.lgamma(half) + (1.0 - half) * lax.digamma(half)
 
 
-def gamma_below(log_y: Array, y: Array, a: Array) -> Array:
-    """The gamma distribution at a power y of z, also where that is no number above 0.
-
-    There the first term of its series is left, by the logarithm; far out the slopes are 0.
-    """
-    small = y < 1e-20
-    safe = jnp.minimum(jnp.where(small, 1.0, y), 1e30)
-    first = lax.exp(a * jnp.where(small, log_y, 0.0) - lax.lgamma(a + 1.0))
-    return jnp.where(small, first, special.gammainc(a, safe))
-
-
-def gamma_above(log_y: Array, y: Array, a: Array) -> Array:
-    small = y < 1e-20
-    safe = jnp.minimum(jnp.where(small, 1.0, y), 1e30)
-    # not by expm1, whose slope is lost where the value is -1
-    first = 1.0 - lax.exp(a * jnp.where(small, log_y, 0.0) - lax.lgamma(a + 1.0))
-    return jnp.where(small, first, special.gammaincc(a, safe))
-
-
 class Squared(Transformed):
     """A family of which the square of z, but for a factor, is a gamma variable."""
 
@@ -168,11 +163,11 @@ class Squared(Transformed):
 
     def below(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, (a,) = self.inner(z, *shapes)
-        return gamma_below(self.log_inner(z, *shapes), y, a)
+        return gammainc_of_log(self.log_inner(z, *shapes), y, a)
 
     def above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         y, (a,) = self.inner(z, *shapes)
-        return gamma_above(self.log_inner(z, *shapes), y, a)
+        return gammaincc_of_log(self.log_inner(z, *shapes), y, a)
 
     def quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:
         return self._near_zero(lax.log(q), Transformed.quantile(self, q, *shapes), shapes)
