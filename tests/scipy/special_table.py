@@ -32,10 +32,12 @@ GRIDS = {
     "betaincinv": (SHAPES, SHAPES, (0.0, *SHARE[2:])),
     "betainccinv": (SHAPES, SHAPES, (0.0, *SHARE[2:])),
     "betaln": (POSITIVE[:-1], POSITIVE[:-1]),
+    "binom": ((-2.5, -0.5, 1e-30, 1e-5, 0.5, 1.0, 2.5, 30.0, 1e5, NAN),
+              (-2.5, -1.0, 0.0, 1e-5, 0.5, 1.0, 2.5, 7.0, 30.0)),
     "chdtri": (SHAPES, SHARE),
     "comb": (FROM_ZERO[:-2], (*WHOLE, 2.5)),
-    "ellipeinc": (AMPLITUDES, MODULI),
-    "ellipkinc": (AMPLITUDES, (*MODULI[:-2], 1.0 - 2.0**-20, NAN)),
+    "ellipeinc": (AMPLITUDES, (-np.inf, *MODULI)),
+    "ellipkinc": (AMPLITUDES, (-np.inf, *MODULI[:-2], 1.0 - 2.0**-20, NAN)),
     "elliprc": (CARLSON, tuple(x for x in REAL if 1e-30 <= abs(x) < 1e300)),
     "elliprd": (CARLSON, CARLSON, CARLSON[1:]),
     "elliprf": (CARLSON, CARLSON, CARLSON[1:]),
@@ -45,7 +47,7 @@ GRIDS = {
     "eval_genlaguerre": (DEGREES, WEIGHTS, HALF_LINE),
     "eval_hermite": (WHOLE, (-30.0, -2.5, 0.0, 1e-5, 0.3, 7.5, 1e10, NAN)),
     "eval_hermitenorm": (WHOLE, (-30.0, -2.5, 0.0, 1e-5, 0.3, 7.5, 1e10, NAN)),
-    "eval_jacobi": (DEGREES, WEIGHTS, WEIGHTS, INSIDE),
+    "eval_jacobi": (DEGREES, WEIGHTS, (*WEIGHTS, 30.0, 100.0, 100.5), (-0.9999, *INSIDE)),
     "eval_laguerre": (DEGREES, HALF_LINE),
     "eval_legendre": (DEGREES, INSIDE),
     "eval_sh_chebyt": (DEGREES, (0.1, 0.3, 0.5, 0.9, 1.0)),
@@ -60,12 +62,13 @@ GRIDS = {
     "gdtrc": (POSITIVE, POSITIVE, FROM_ZERO),
     "gdtrix": (SHAPES, SHAPES, SHARE),
     "hyp0f1": ((-2.5, -0.5, 1e-5, 0.3, 1.0, 2.5, 30.0, 700.0, 1e5),
-               (-1e5, -100.0, -30.0, -1.0, -1e-5, 0.0, 0.3, 1.0, 30.0, 1e3)),
+               (-1e300, -1e10, -2e6, -1e5, -100.0, -30.0, -1.0, -1e-5, 0.0, 0.3, 1.0, 30.0, 1e3)),
     "hyp1f1": ((-30.0, -2.5, -2.0, -0.5, 0.0, 1e-5, 0.5, 1.0, 2.5, 30.0),
                (-2.5, -0.5, 0.5, 1.0, 2.5, 30.0, 100.0),
                (-100.0, -30.0, -1.0, -1e-5, 0.0, 1e-5, 1.0, 30.0, 100.0, NAN)),
-    "hyp2f1": ((-2.5, -2.0, 0.0, 1e-5, 0.5, 1.0, 2.5), (-2.0, 0.5, 1.0, 2.5, 30.0),
-               (0.5, 1.0, 2.5, 30.0), (-1e5, -30.0, -1.0, -0.5, -1e-5, 0.0, 1e-5, 0.5, 0.9)),
+    "hyp2f1": ((-30.3, -7.0, -2.5, -2.0, 0.0, 1e-5, 0.5, 1.0, 2.5, 30.25, 60.5),
+               (-30.0, -2.0, 0.5, 1.0, 2.5, 30.0),
+               (-30.5, -2.5, 0.5, 1.0, 2.5, 30.0, 100.5), (-1e5, -30.0, -1.0, -0.5, -1e-5, 0.0, 1e-5, 0.5, 0.9)),
     "inv_boxcox": (REAL, (-1e300, -2.5, -0.5, 0.0, 0.5, 1.0, 2.5, 1e300)),
     "inv_boxcox1p": (REAL, (-1e300, -2.5, -0.5, 0.0, 0.5, 1.0, 2.5, 1e300)),
     "iv": (ORDERS, ARGUMENTS),
@@ -76,7 +79,7 @@ GRIDS = {
     "kn": (WHOLE, ARGUMENTS),
     "kv": (ORDERS, ARGUMENTS),
     "kve": (ORDERS, ARGUMENTS),
-    "lpmv": ((-2.0, -1.0, 0.0, 1.0, 2.0), (2.0, 7.0, 30.0, 0.5, 2.5, -2.5),
+    "lpmv": ((-9.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 9.0), (0.0, 1.0, 2.0, -2.0, 7.0, 30.0, 0.5, 2.5, -2.5),
              (-0.9, -1e-5, 0.0, 0.3, 0.9, 1.0)),
     "modstruve": (ORDERS, (0.0, 1e-5, 0.3, 1.0, 7.5, 30.0, 300.0, NAN)),
     "nbdtri": (WHOLE, WHOLE[1:], SHARE),
@@ -84,6 +87,7 @@ GRIDS = {
     "perm": (FROM_ZERO[:-2], (*WHOLE, 2.5)),
     "poch": ((-2.5, -1e-30, 1e-300, 1e-5, 0.5, 1.0, 2.5, 30.0, 1e5),
              (-30.0, -2.5, -1.0, -1e-5, 0.0, 1e-5, 0.3, 1.0, 7.5, 30.0)),
+    "polygamma": ((0.0, 1.0, 2.0, 7.0, 30.0), (*POSITIVE, NAN)),
     "powm1": (POSITIVE, REAL[:-1]),
     "pseudo_huber": (POSITIVE[:-1], REAL),
     "stdtrit": (SHAPES[1:], SHARE),
@@ -93,7 +97,7 @@ GRIDS = {
     "zeta": ((1.0, 1.5, 2.0, 7.0, 30.0, NAN), (*POSITIVE, NAN)),
 }
 
-INTEGERS = {"eval_hermite", "eval_hermitenorm", "expn", "kn", "yn"}
+INTEGERS = {"eval_hermite", "eval_hermitenorm", "expn", "kn", "polygamma", "yn"}
 """Of which SciPy takes the first argument as an integer."""
 
 AROUND_ZERO = {"eval_gegenbauer", "eval_genlaguerre", "eval_jacobi", "eval_laguerre",
@@ -102,7 +106,9 @@ AROUND_ZERO = {"eval_gegenbauer", "eval_genlaguerre", "eval_jacobi", "eval_lague
 """Those that pass through 0, where a value is as good as its argument."""
 
 RIGHT = {
-    "beta": mpmath.beta, "ellipeinc": mpmath.ellipe, "ellipkinc": mpmath.ellipf,
+    "beta": mpmath.beta, "binom": mpmath.binomial, "ellipeinc": lambda p, m: mpmath.ellipe(p, m)
+    if m > -mpmath.inf else mpmath.sign(p) * mpmath.inf if p else 0, "ellipkinc": lambda p, m: mpmath.ellipf(
+        p, m) if m > -mpmath.inf else 0 * p,
     "elliprc": mpmath.elliprc, "elliprd": mpmath.elliprd, "elliprf": mpmath.elliprf,
     "elliprg": mpmath.elliprg, "elliprj": mpmath.elliprj,
     "eval_gegenbauer": mpmath.gegenbauer, "eval_genlaguerre": mpmath.laguerre,
@@ -113,14 +119,16 @@ RIGHT = {
     "eval_sh_jacobi": lambda n, p, q, x: mpmath.jacobi(
         n, p - q, q - 1, 2 * x - 1) / mpmath.binomial(2 * n + p - 1, n),
     "eval_sh_legendre": lambda n, x: mpmath.legendre(n, 2 * x - 1),
-    "hyp0f1": mpmath.hyp0f1, "hyp1f1": mpmath.hyp1f1, "hyp2f1": mpmath.hyp2f1,
+    "hyp0f1": mpmath.hyp0f1, "hyp1f1": mpmath.hyp1f1,
+    "hyp2f1": lambda a, b, c, x: mpmath.hyp2f1(a, b, c, x, maxterms=10**5),
     "inv_boxcox": lambda y, k: mpmath.exp(mpmath.log1p(k * y) / k),
     "inv_boxcox1p": lambda y, k: mpmath.expm1(mpmath.log1p(k * y) / k),
     "iv": mpmath.besseli, "ive": lambda v, x: mpmath.besseli(v, x) * mpmath.exp(-abs(x)),
     "jn": mpmath.besselj, "jv": mpmath.besselj, "kv": mpmath.besselk,
     "kve": lambda v, x: mpmath.besselk(v, x) * mpmath.exp(x),
     "kl_div": lambda p, q: p * mpmath.log(p / q) - p + q,
-    "lpmv": lambda m, v, x: mpmath.legenp(v, m, x, type=2),
+    "lpmv": lambda m, v, x: mpmath.legenp(v, m, x, type=2) if abs(x) < 1 else 0 if x > 0 else mpmath.inf,
+    "polygamma": mpmath.polygamma,
     "modstruve": mpmath.struvel, "poch": mpmath.rf, "struve": mpmath.struveh,
     "powm1": lambda x, y: x**y - 1,
     "pseudo_huber": lambda d, r: r * r / (1 + mpmath.sqrt(1 + (r / d)**2)),

@@ -55,9 +55,8 @@ def _series_and_most(a: Array, b: Array, c: Array | None, x: Array, limit: int
 # 0F1 and 1F1 ---------------------------------------------------------------------------------
 
 
-def _waves_0f1(v: Array, z: Array) -> Array:
-    """0F1 far below 0 by Hankel's series of the Bessel function of order v - 1 (DLMF 10.17.3)."""
-    order, x = v - 1.0, 2.0 * lax.sqrt(-z)
+def _hankel(order: Array, x: Array) -> Array:
+    """The Bessel function of the first kind, for an x that is large for the order (DLMF 10.17.3)."""
     square = 4.0 * order * order
 
     def step(k: Any, even: Array, odd: Array, term: Array) -> tuple[Array, ...]:
@@ -70,19 +69,35 @@ def _waves_0f1(v: Array, z: Array) -> Array:
     even, odd, _ = loop(step, (one, jnp.zeros_like(x), one),
                         lambda even, odd, term: lax.abs(term) > _DIGITS, 40)
     angle = x - (0.5 * order + 0.25) * math.pi
-    wave = even * lax.cos(angle) - odd * lax.sin(angle)
-    power = lax.lgamma(v) + (0.5 - v) * 0.5 * lax.log(-z)
-    return lax.stop_gradient(gammasgn(v)) * lax.exp(power) / math.sqrt(math.pi) * wave
+    return lax.sqrt(2.0 / (math.pi * x)) * (even * lax.cos(angle) - odd * lax.sin(angle))
+
+
+def _waves_0f1(v: Array, z: Array) -> Array:
+    """0F1 far below 0 by the Bessel function of order v - 1, from an order in [0, 1) up."""
+    order, x = v - 1.0, 2.0 * lax.sqrt(-z)
+    steps = lax.stop_gradient(jnp.where(lax.square(order) < x, 0.0, lax.floor(order)))
+    base = order - steps
+
+    def up(k: Any, low: Array, high: Array, i: Array) -> tuple[Array, ...]:
+        return high, 2.0 * (base + i + 1.0) / x * high - low, i + 1.0
+
+    wave, _, _ = loop(up, (_hankel(base, x), _hankel(base + 1.0, x), jnp.zeros_like(x)),
+                      lambda low, high, i: i < steps, 10_000)
+    power = lax.lgamma(v) + (1.0 - v) * 0.5 * lax.log(-z)
+    return lax.stop_gradient(gammasgn(v)) * lax.exp(power) * wave
 
 
 def _hyp0f1_value(v: Array, z: Array) -> Array:
     size = lax.abs(z)
     whole = ~_is_pole(v) & (lax.abs(v) < math.inf)
-    waves = whole & (z <= -1e4) & (z > -math.inf) & (lax.square(v - 1.0) < 2.0 * lax.sqrt(size))
+    # above orders of the size of the argument the Bessel function falls
+    waves = whole & (z < -1e6) & (z > -math.inf) & (
+        (lax.square(v - 1.0) < 2.0 * lax.sqrt(size)) | ((v > 1.0) & (v < 1e4) & (
+            v < lax.sqrt(size))))
     keep = whole & ~waves & ((size < 1e6) | (size < 4.0 * v))
     # the exponential of 2 sqrt(z), but for a large parameter
     endless = whole & (lax.abs(v) < 1e4) & (z >= 1e6)
-    far = _waves_0f1(jnp.where(waves, v, 1.0), jnp.where(waves, z, -1e4))
+    far = _waves_0f1(jnp.where(waves, v, 1.0), jnp.where(waves, z, -1e6))
     b, x = jnp.where(keep, v, 1.0), jnp.where(keep, z, 0.0)
     # terms of both signs cancel but for a parameter that is large for x: from there down
     raised = lax.ceil(jnp.maximum(jnp.where(x < -1.0, -0.25 * x, 0.0),
@@ -120,8 +135,8 @@ _hyp0f1: Callable[..., Array] = partials(pushed(_hyp0f1_value, 0),
 def hyp0f1(v: Array, z: Array) -> Array:
     """The confluent hypergeometric limit function 0F1(; v; z).
 
-    For z < -1e6 by the asymptotic series of Bessel functions, where (v - 1)^2 is below
-    2 sqrt(-z); NaN for other parameters there.
+    Far below 0 by the asymptotic series of Bessel functions, for v up to the smaller of 10,000 and
+    sqrt(-z), and for (v - 1)^2 < 2 sqrt(-z); NaN for other parameters at z < -1e6.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.hyp0f1(1.0, 1.0)), 4)

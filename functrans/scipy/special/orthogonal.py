@@ -45,16 +45,18 @@ def _recurrence(n: Array, first: Array, second: Array, step: Callable[[Any, Arra
 
 
 def _of_real_degree(n: Array, fun: Callable[[Array], Array],
-                    step: Callable[[Any, Array, Array], Array], x: Array) -> Array:
+                    step: Callable[[Any, Array, Array], Array], x: Array,
+                    own: Any = False) -> Array:
     """The function of real degree n that is `fun`, which loses digits at a large degree.
 
     From a degree in [0, 1) and the next one the recurrence goes up, which holds for real degrees
     too; a degree below 0 is taken as it is, and at x = -1, where functions of broken degrees are
-    infinite.
+    infinite, and where `own` says so.
     """
     known = lax.abs(n) < _LIMIT
     degree = jnp.where(known, n, 0.0)
-    steps = jnp.where((degree > 0) & ~(_is_broken(degree) & (x == -1.0)), lax.floor(degree), 0.0)
+    taken = own | (_is_broken(degree) & (x == -1.0))
+    steps = jnp.where((degree > 0) & ~taken, lax.floor(degree), 0.0)
     base = degree - steps
     value = _recurrence(steps, fun(base), fun(base + 1.0), step, base)
     return jnp.where(known, value, math.nan)
@@ -86,14 +88,20 @@ def _jacobi_value(n: Array, a: Array, b: Array, x: Array) -> Array:
                                          jnp.where(other, 0.5 * (1.0 - x), 0.0))
         return jnp.where(n == 0, 0.0 * x + 1.0, jnp.where(n == 1, line, value))
 
-    left = _left_of_zeros(n, a, b, x)
+    left, own = _left_of_zeros(n, a, b, x)
+    own = own & ~left
     p, q, r, z = (jnp.where(left, v, w) for v, w in ((n, 0.5), (a, 0.5), (b, 0.5), (x, 0.5)))
-    value = _of_real_degree(jnp.where(left, 0.0, n), start, step, x)
+    value = _of_real_degree(jnp.where(left, 0.0, n), start, step, x, own)
     return jnp.where(left, _beside_minus_one(p, q, r, z), value)
 
 
-def _left_of_zeros(n: Array, a: Array, b: Array, x: Array) -> Array:
-    """Where a function of broken degree has no zeros: there it grows to infinity at -1.
+_FEW: Final = 30.0
+
+
+def _left_of_zeros(n: Array, a: Array, b: Array, x: Array) -> tuple[Array, Array]:
+    """Where a function of broken degree has no zeros, as it grows to infinity at -1, or x < 0.2.
+
+    And where else it is 2F1 of its own degree.
 
     The zeros are, but for a few, where those of polynomials of a large degree are.
     """
@@ -102,8 +110,11 @@ def _left_of_zeros(n: Array, a: Array, b: Array, x: Array) -> Array:
     p, q = lax.square(a / safe), lax.square(b / safe)
     root = lax.sqrt(jnp.maximum(lax.square(p + q - 1.0) - 4.0 * p * q, 0.0))
     end = jnp.where((b > a) & (total > 0), q - p - root, 0.0)
-    known = _is_broken(n) & (n > -1.0) & (n < _LIMIT) & (a > -1.0) & (b > -1.0)
-    return known & (x > -1.0) & (x < jnp.maximum(end, 0.0)) & (lax.abs(a) + lax.abs(b) < _LIMIT)
+    known = _is_broken(n) & (n < _LIMIT) & (b > -1.0) & (n + a > -1.0) & (n + b > -1.0)
+    known = known & (x > -1.0) & (lax.abs(a) + lax.abs(b) < _LIMIT)
+    few = b <= _FEW
+    # among the zeros of a large b one of the solutions at -1 has no digits, and 2F1 at 1 has
+    return known & (x < jnp.where(few, jnp.maximum(end, 0.2), end)), known & ~few & (n < 300.0)
 
 
 _NODES: Final = (-2.0, -1.0, 1.0, 2.0)
@@ -119,18 +130,17 @@ def _beside_minus_one(n: Array, a: Array, b: Array, x: Array) -> Array:
     width = lax.stop_gradient(1e-3 / (1.0 + lax.abs(lax.log(t))))
     at = (b - whole) / width
     near = lax.abs(at) < 0.5
-    total = jnp.zeros_like(x)
+    power = whole * lax.log(t)  # aside, where it overflows
+    weights, places = [], []
     for i, node in enumerate(_NODES):
         weight = jnp.ones_like(x)
         for other in (*_NODES[:i], *_NODES[i + 1:]):
             weight = weight * (at - other) / (node - other)
-        place = jnp.where(near, whole + node * width, b)
         # elsewhere the first value is all, the others are at a place that is soon computed
-        used = near if i else jnp.ones_like(near)
-        value = _both_solutions(*(jnp.where(used, v, w) for v, w in (
-            (n, 0.5), (a, 0.5), (place, 0.5), (x, -0.5))))
-        total = total + jnp.where(near, weight, 0.0 if i else 1.0) * value
-    return total
+        weights.append(jnp.where(near, weight, 0.0 if i else 1.0))
+        places.append(jnp.where(near, whole + node * width, 0.5 if i else b))
+    value = _both_solutions(n, a, jnp.stack(places), x, power)
+    return jnp.sum(jnp.stack(weights) * value, 0) * lax.exp(-power)
 
 
 def _sine_of_turns(*parts: Array) -> Array:
@@ -142,13 +152,15 @@ def _sine_of_turns(*parts: Array) -> Array:
     return jnp.where(jnp.remainder(odd, 2.0) == 1, -sine, sine)
 
 
-def _both_solutions(n: Array, a: Array, b: Array, x: Array) -> Array:
+def _both_solutions(n: Array, a: Array, b: Array, x: Array, power: Array) -> Array:
+    """The function times exp(power)."""
+    n, a, x, power = (v + 0.0 * b for v in (n, a, x, power))
     t, y = 0.5 * (1.0 + x), n + a + 1.0
-    regular = binom(n + b, n) * _sine_of_turns(n, b) / _sine_of_turns(b) * hyp2f1(
-        -n, y + b, b + 1.0, t)
-    grows = lax.exp(betaln(b + 1.0, y) - b * lax.log(t)) * ((b + y) / b)
-    infinite = _sine_of_turns(n) / math.pi * grows * hyp2f1(y, -n - b, 1.0 - b, t)
-    return regular - infinite
+    first, second = hyp2f1(jnp.stack([-n, y]), jnp.stack([y + b, -n - b]),
+                           jnp.stack([b + 1.0, 1.0 - b]), jnp.stack([t, t]))
+    regular = binom(n + b, n) * _sine_of_turns(n, b) / _sine_of_turns(b) * first * lax.exp(power)
+    grows = lax.exp(betaln(b + 1.0, y) - b * lax.log(t) + power) * ((b + y) / b)
+    return regular - _sine_of_turns(n) / math.pi * grows * second
 
 
 _jacobi: Callable[..., Array] = partials(
