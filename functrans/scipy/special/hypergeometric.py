@@ -56,7 +56,7 @@ def _series_and_most(a: Array, b: Array, c: Array | None, x: Array, limit: int
 
 
 def _hankel(order: Array, x: Array) -> Array:
-    """The Bessel function of the first kind, for an x that is large for the order (DLMF 10.17.3)."""
+    """Bessel's function of the first kind, for an x that is large for the order (DLMF 10.17.3)."""
     square = 4.0 * order * order
 
     def step(k: Any, even: Array, odd: Array, term: Array) -> tuple[Array, ...]:
