@@ -26,16 +26,20 @@ _DIGITS: Final = 2e-12
 """What the difference of two logarithms may lose, in units of which epsilon is 2e-16."""
 
 
-class _Family(Protocol):
-    def log_density(self, z: Array, *shapes: Array) -> Array: ...
+class _WithDensity(Protocol):
+    @property
+    def log_density(self) -> Callable[..., Array]: ...
 
-    def below(self, z: Array, *shapes: Array) -> Array: ...
+    @property
+    def below(self) -> Callable[..., Array]: ...
 
+
+class _Placed(_WithDensity, Protocol):
     def standard(self, x: Array, rest: Sequence[Array]
                  ) -> tuple[Array, Sequence[Array], Array, Any, Any]: ...
 
 
-def by_density(family: _Family, fun: Callable[..., Array], value: Callable[..., Array],
+def by_density(family: _Placed, fun: Callable[..., Array], value: Callable[..., Array],
                sign: float, logarithm: bool, rate: Callable[..., Array] | None = None
                ) -> Callable[..., Array]:
     """`value`, a function of x, shapes, loc and scale, with derivatives by the density.
@@ -71,7 +75,7 @@ def by_density(family: _Family, fun: Callable[..., Array], value: Callable[..., 
     return run
 
 
-def _slopes(family: _Family, fun: Callable[..., Array], z: Array, shapes: Sequence[Array],
+def _slopes(family: _Placed, fun: Callable[..., Array], z: Array, shapes: Sequence[Array],
             scale: Array, out: Array, inside: Array, sign: float, logarithm: bool,
             rate: Callable[..., Array] | None) -> tuple[Array, Array]:
     """The slopes of `fun` in z and in the logarithm of z, both over the scale."""
@@ -108,13 +112,13 @@ def log_mills(score: Array) -> Array:
     return lax.log(special.erfcx(math.sqrt(0.5) * size)) + 0.5 * math.log(0.5 * math.pi)
 
 
-def slope_of_quantile(family: _Family, i: int) -> Callable[..., Array]:
+def slope_of_quantile(family: _WithDensity, i: int) -> Callable[..., Array]:
     """How a number z of a fixed probability moves with the shape i: rule(z, *shapes)."""
     moved = pushed(family.below, i + 1)
     return lambda z, *shapes: -moved(None, z, *shapes) * lax.exp(-family.log_density(z, *shapes))
 
 
-def drawn_with_slopes(family: _Family, z: Array, *shapes: Array) -> Array:
+def drawn_with_slopes(family: _WithDensity, z: Array, *shapes: Array) -> Array:
     """Random numbers z, drawn by any method, which move with the shapes as quantiles do."""
     def kept(z: Array, *shapes: Array) -> Array:
         return z
