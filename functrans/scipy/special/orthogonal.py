@@ -14,7 +14,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
 from functrans.scipy.special.common import HALF_LOG_2PI, loop, partials, pushed, wide
-from functrans.scipy.special.densities import betaln
+from functrans.scipy.special.densities import betaln, log_gamma_ratio
 from functrans.scipy.special.gammas import binom, poch
 from functrans.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from functrans.typing import Array, ArrayLike
@@ -140,7 +140,8 @@ def _beside_minus_one(n: Array, a: Array, b: Array, x: Array) -> Array:
         weights.append(jnp.where(near, weight, 0.0 if i else 1.0))
         places.append(jnp.where(near, whole + node * width, 0.5 if i else b))
     value = _both_solutions(n, a, jnp.stack(places), x, power)
-    return jnp.sum(jnp.stack(weights) * value, 0) * lax.exp(-power)
+    half = lax.exp(-0.5 * power)
+    return jnp.sum(jnp.stack(weights) * value, 0) * half * half
 
 
 def _sine_of_turns(*parts: Array) -> Array:
@@ -312,8 +313,14 @@ def _gegenbauer_value(n: Array, a: Array, x: Array) -> Array:
                                                      jnp.where(other, 0.5 * (1.0 - x), 0.0))
         return jnp.where(n == 0, 0.0 * x + 1.0, jnp.where(n == 1, 2.0 * a * x, value))
 
-    return _of_real_degree(n, start, lambda k, high, low: (
+    # of a broken degree left of 0 by Jacobi's function, which grows to infinity at -1
+    left = _is_broken(n) & (n > 0) & (n < _LIMIT) & (a > 0) & (a < _LIMIT) & (x < 0) & (x > -1.0)
+    d, p, z = (jnp.where(left, v, 0.5) for v in (n, a, x))
+    ratio = lax.exp(log_gamma_ratio(2.0 * p, d) - log_gamma_ratio(p + 0.5, d))
+    grown = ratio * _jacobi(d, p - 0.5, p - 0.5, z)
+    value = _of_real_degree(jnp.where(left, 0.0, n), start, lambda k, high, low: (
         2.0 * (k + a) * x * high - (k + 2.0 * a - 1.0) * low) / (k + 1.0), x)
+    return jnp.where(left, grown, value)
 
 
 _gegenbauer: Callable[..., Array] = partials(
