@@ -109,7 +109,7 @@ def _left_of_zeros(n: Array, a: Array, b: Array, x: Array) -> tuple[Array, Array
     safe = jnp.where(total > 0, total, 1.0)
     p, q = lax.square(a / safe), lax.square(b / safe)
     root = lax.sqrt(jnp.maximum(lax.square(p + q - 1.0) - 4.0 * p * q, 0.0))
-    end = jnp.where((b > a) & (total > 0), q - p - root, 0.0)
+    end = jnp.where(total > 0, q - p - root, 0.0)
     known = _is_broken(n) & (n < _LIMIT) & (b > -1.0) & (n + a > -1.0) & (n + b > -1.0)
     known = known & (x > -1.0) & (lax.abs(a) + lax.abs(b) < _LIMIT)
     few = b <= _FEW
