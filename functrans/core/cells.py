@@ -23,8 +23,9 @@ from functrans.core.errors import ArgumentError, LeakedTracerError
 from functrans.core.source import user_source
 from functrans.core.trace import Trace, Tracer, get_trace
 
-__all__ = ["FrameKind", "RefArray", "RefCell", "TokenCell", "cells_in_use", "framed", "is_lifted",
-           "lifting", "own_cells", "touched_by", "with_tokens"]
+__all__ = ["CellScope", "FrameKind", "RefArray", "RefCell", "TokenCell", "cells_in_use", "framed",
+           "has_tokens", "is_lifted", "lifting", "own_cells", "run_scoped", "touched_by",
+           "written_outside"]
 
 R = TypeVar("R")
 
@@ -49,6 +50,21 @@ class _Frame:
         self.trace = get_trace()
 
 
+class CellScope:
+    """A run of a function in a trace that ends before its derivative is computed.
+
+    A cell that is made in it ends with it. What backward rules find in such a cell is what is there
+    in the end: `end(tokens, results)` gives the results, with which the backward part begins.
+    """
+
+    __slots__ = ("end", "tokens", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.tokens: list[TokenCell] = []
+        self.end: Callable[[Sequence[TokenCell], Sequence[Any]], Sequence[Any]] | None = None
+
+
 class _Frames(threading.local):
     """The frames of a thread, from the outermost, and whether there has been a cell at all."""
 
@@ -57,6 +73,7 @@ class _Frames(threading.local):
     def __init__(self) -> None:
         self.running: list[_Frame] = []
         self.lifted: list[object] = []
+        self.scopes: list[CellScope] = []
 
 
 _frames = _Frames()
@@ -93,14 +110,16 @@ class RefArray(ShapedArray):
 class RefCell:
     """A value that may be replaced by another of its type."""
 
-    __slots__ = ("_frame", "_token", "_trace", "_value")
+    __slots__ = ("_frame", "_trace", "_value", "scope", "token")
 
     def __init__(self, value: Any) -> None:
         _Frames.any_cell = True
         self._value = value
         self._trace = get_trace()
         self._frame = _frames.running[-1] if _frames.running else None
-        self._token: TokenCell | None = None
+        self.scope = _frames.scopes[-1] if _frames.scopes else None
+        # what backward rules that write into the cell are ordered by, when there is one
+        self.token: TokenCell | None = None
 
     @property
     def value(self) -> Any:
@@ -131,11 +150,14 @@ class RefCell:
         return True
 
     @property
-    def token(self) -> TokenCell:
-        """What backward rules that write into the cell are ordered by."""
-        if self._token is None:
-            self._token = TokenCell(self)
-        return self._token
+    def home(self) -> Trace | None:
+        """The trace that the cell was made in."""
+        return self._trace
+
+    @property
+    def left(self) -> Any:
+        """What is in the cell where it was made, whatever runs there now."""
+        return self._value
 
     @property
     def type(self) -> RefArray:
@@ -165,7 +187,8 @@ class TokenCell(RefCell):
     The cotangent of a token is what is in the cell: the backward part begins with its value, each
     rule takes and gives it on, and what comes out at the first call is in the cell afterwards.
     A `grad` has a token of its own for each cell (`Trace.has_tokens`). Elsewhere it is a cell as
-    others are: programs, loops and branches have it as an argument and a result.
+    others are: programs, loops and branches have it as an argument and a result. The token of a
+    cell that ends with a scope has a value, and the backward part begins where the scope ends.
     """
 
     __slots__ = ("of",)
@@ -173,7 +196,7 @@ class TokenCell(RefCell):
     def __init__(self, of: RefCell, value: Any = None) -> None:
         super().__init__(value)
         self.of = of
-        self._trace, self._frame = of._trace, of._frame
+        self._trace, self._frame, self.scope = of._trace, of._frame, of.scope
 
     @property
     def aval(self) -> ShapedArray:
@@ -240,21 +263,39 @@ def _with_tokens(trace: Trace | None, end: Trace | None = None,
     return None
 
 
-def with_tokens(cells: Sequence[RefCell]) -> list[RefCell]:
-    """Cells that a function is given by their values, and their tokens where there is a `grad`."""
-    if _with_tokens(get_trace()) is None:
-        return list(cells)
-    return [*cells, *[c.token for c in cells]]
+def has_tokens(trace: Trace | None) -> bool:
+    """Whether a trace, or one around it, has tokens of its own."""
+    return _with_tokens(trace) is not None
 
 
-def own_cells(classes: Sequence[type[RefCell]], values: Sequence[Any]) -> list[RefCell]:
-    """New cells for those of `with_tokens`, within the function that is given their values."""
-    own = [of(value) for of, value in zip(classes, values, strict=True) if of is not TokenCell]
-    count = len(own)
-    for cell, value in zip(own[:len(values) - count], values[count:], strict=True):
-        cell._token = TokenCell(cell, value)
-        own.append(cell._token)
+def own_cells(kinds: Sequence[tuple[type[RefCell], int | None]], values: Sequence[Any]
+              ) -> list[RefCell]:
+    """New cells within a function that is given the values of others.
+
+    Each is of a class; that of a token comes with the place of its cell among the new ones.
+    """
+    own: list[RefCell] = []
+    for (of, place), value in zip(kinds, values, strict=True):
+        if place is None:
+            own.append(of(value))
+        else:
+            token = own[place].token = TokenCell(own[place], value)
+            own.append(token)
     return own
+
+
+def run_scoped(trace: Trace, fun: Callable[..., Sequence[Any]], args: Sequence[Any]
+               ) -> Sequence[Any]:
+    """`fun(*args)` in a trace, with an end for the cells that are made meanwhile."""
+    scope = CellScope(trace)
+    _frames.scopes.append(scope)
+    try:
+        outs = trace.run(fun, *args)
+        if scope.end is not None:
+            outs = trace.run(scope.end, scope.tokens, outs)
+        return outs
+    finally:
+        _frames.scopes.pop()
 
 
 def _kept(value: Any, trace: Trace | None) -> Any:
@@ -265,8 +306,13 @@ def _kept(value: Any, trace: Trace | None) -> Any:
         if trace.keeps(value._trace):
             return value
         trace = trace.parent
-    raise LeakedTracerError(
-        f"a value of {value._trace.describe()}, is written into a reference from outside of it.",
+    raise written_outside(value._trace)
+
+
+def written_outside(trace: Trace) -> LeakedTracerError:
+    """The error for a value of a trace that is written into a cell from outside of it."""
+    return LeakedTracerError(
+        f"a value of {trace.describe()}, is written into a reference from outside of it.",
         where=user_source(), why="it would stay there when the transform has ended.",
         fix="give the reference to the transformed function as an argument (of grad: one of "
             "argnums), or make it inside; "

@@ -82,6 +82,8 @@ class Primitive:
     scalars_fit: ClassVar[bool] = False
     # makes an array of the parameter `shape` from no operand
     creates: ClassVar[bool] = False
+    # a vmap maps it where no operand is mapped, too
+    always_mapped: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do
     stops_derivatives: ClassVar[bool] = False
     # the laws compare its derivative with finite differences: not where it has none and says so,

@@ -16,7 +16,7 @@ from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, scalar_aval
 from functrans.core.axes import manual_axes
-from functrans.core.cells import FrameKind, cells_in_use, framed
+from functrans.core.cells import FrameKind, cells_in_use, framed, run_scoped
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
@@ -187,7 +187,7 @@ def stage_in(trace: StageTrace, fun: Callable[..., Sequence[Any]],
     sealed = framed(FrameKind.SEALED, trace, trace.name) if cells_in_use() else nullcontext()
     try:
         with sizes_decided(deciding.scope or UNDECIDED), sealed:
-            outs = trace.run(fun, *args)
+            outs = run_scoped(trace, fun, args)
         return trace.close(args, outs)
     finally:
         trace.alive = False

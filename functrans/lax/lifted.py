@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.core.cells import FrameKind, RefCell, framed, lifting, own_cells, with_tokens
+from functrans.core.cells import FrameKind, RefCell, framed, lifting, own_cells
 from functrans.core.tree import tree_flatten, tree_unflatten
-from functrans.transforms.cells import write_all
+from functrans.transforms.cells import kinds_of, with_tokens, write_all
 from functrans.transforms.flat import adopt_attributes
 
 __all__ = ["chosen", "repeated", "scanned"]
@@ -19,6 +19,7 @@ def scanned(run: Callable[..., Any], f: Callable[..., Any], pair: Callable[[Any]
     leaves, tree = tree_flatten(xs)
     among = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
     stacked = with_tokens([leaves[i] for i in among])
+    kinds = kinds_of(stacked)
 
     def once(owner: object, cells: tuple[RefCell, ...]) -> tuple[Any, Any]:
         def body(carry: Any, x: Any) -> tuple[Any, Any]:
@@ -26,7 +27,7 @@ def scanned(run: Callable[..., Any], f: Callable[..., Any], pair: Callable[[Any]
             with framed(FrameKind.BODY, owner, what, cells, values) as last:
                 if among:
                     contents, parts = x
-                    inner = own_cells([type(c) for c in stacked], contents)
+                    inner = own_cells(kinds, contents)
                     for i, cell in zip(among, inner, strict=False):
                         parts[i] = cell
                     x = tree_unflatten(tree, parts)

@@ -11,6 +11,7 @@ from functrans._runtime import get_trace, set_trace
 from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis, axis_names
+from functrans.core.cells import run_scoped
 from functrans.core.compiling import compiling
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Size
@@ -93,7 +94,7 @@ class BatchTrace(Trace):
         if primitive.collective and self.axis.name is not None \
                 and self.axis.name in axis_names(params["axis_name"]):
             rule, extra = primitive.batch_collective, {"axis": self.axis}
-        elif not batched and not self.is_named_in(primitive, params):
+        elif not (batched or primitive.always_mapped or self.is_named_in(primitive, params)):
             return process_in(self.parent, primitive, args, params)
         elif isinstance(primitive, HigherOrder):
             rule, extra = partial(primitive.batch_over, self.axis, batch_jaxpr), {}
@@ -129,7 +130,7 @@ def batch_flat(fun: Callable[..., Sequence[Any]], axis: MappedAxis, values: Sequ
     try:
         args = [trace.join(v, a) for v, a in zip(values, axes, strict=True)]
         with axis.bound():
-            outs, out_axes, _ = trace.split(trace.run(fun, *args))
+            outs, out_axes, _ = trace.split(run_scoped(trace, fun, args))
     finally:
         trace.alive = False
     return outs, out_axes

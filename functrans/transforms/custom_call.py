@@ -11,6 +11,7 @@ from typing import Any
 from functrans._runtime import get_trace
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cells import run_scoped
 from functrans.core.custom import CustomCall
 from functrans.core.errors import CustomRuleError
 from functrans.core.jaxpr import Jaxpr
@@ -220,7 +221,7 @@ def batched_function(trace: BatchTrace, fun: Callable[..., Sequence[Any]],
         here = trace.over(get_trace())
         args = [_one_zero(v) if isinstance(v, SymbolicZero) and a is not None else here.join(v, a)
                 for v, a in zip(values, axes, strict=True)]
-        outs, mapped, _ = here.split(here.run(fun, *args))
+        outs, mapped, _ = here.split(run_scoped(here, fun, args))
         here.alive = False
         return [_many_zeros(o, trace.axis.size) if isinstance(o, SymbolicZero) else
                 broadcast_batch(o, trace.axis.size) if a is None else move_axis(o, a, 0)

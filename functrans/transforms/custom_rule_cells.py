@@ -16,7 +16,7 @@ from functrans.core.cells import FrameKind, RefCell, framed
 from functrans.core.errors import CustomRuleError
 from functrans.core.source import user_source
 from functrans.primitives.convert import convert_element_type
-from functrans.transforms.cells import CellArguments, write_all, write_results
+from functrans.transforms.cells import CellArguments, token_of, write_all, write_results
 from functrans.transforms.custom_call import differentiable_flags, plus
 from functrans.transforms.reverse import float0_zeros
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
@@ -130,7 +130,7 @@ class VJPRulesOfCells(_OfCells):
 
     def leaves(self, leaves: Sequence[Any]) -> list[Any]:
         """All leaves of the call, for those that are no cells."""
-        return [*leaves, *[c.value for c in self._cells], *[c.token.value for c in self._cells]]
+        return [*leaves, *[c.value for c in self._cells], *[token_of(c).value for c in self._cells]]
 
     def results(self, outs: Sequence[Any]) -> Any:
         """The results of the function; what the call left in the cells is there afterwards."""
@@ -140,7 +140,7 @@ class VJPRulesOfCells(_OfCells):
         write_results(cells, [self._tangents_of(values[i], c.value)
                               for c, i in zip(cells, places, strict=True)],
                       [n for n, i in enumerate(places) if i in self._written])
-        write_all([c.token for c in self._cells], tokens)
+        write_all([token_of(c) for c in self._cells], tokens)
         self._ended = True
         return found
 

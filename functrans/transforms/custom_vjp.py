@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
+from functrans.core.cells import run_scoped, written_outside
 from functrans.core.custom import CustomCall, WithRules
 from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
@@ -85,10 +86,12 @@ class CustomVJPLinearPrimitive(Primitive):
 
     def transpose(self, cts: Sequence[Any], *operands: Any, backward: Any,
                   perturbed: tuple[bool, ...], **params: Any) -> list[Any]:
-        residuals = [x for x in operands if not isinstance(x, Linear)]
-        results = backward(residuals, list(cts))
+        count = len(operands) - sum(perturbed)
+        results = backward(list(operands[:count]), list(cts))
         wanted = [ct for ct, p in zip(results, perturbed, strict=True) if p]
-        return [None] * len(residuals) + wanted
+        # a tangent may be a known zero, that of a token say
+        return [None] * count + [ct if isinstance(x, Linear) else None
+                                 for x, ct in zip(operands[count:], wanted, strict=True)]
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, backward: Any,
               perturbed: tuple[bool, ...], out_avals: tuple[ShapedArray, ...],
@@ -131,16 +134,17 @@ class VJPRuleCall(CustomCall):
 
     `forward(*args, perturbed=flags)` returns outputs and then residuals;
     `backward(residuals, cts, perturbed=flags)` returns a cotangent, or None, for every argument.
+    The last arguments and outputs are the tokens of as many `cells`.
     """
 
-    __slots__ = ("backward", "forward", "has_cells", "name", "owner")
+    __slots__ = ("backward", "cells", "forward", "name", "owner")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], forward: Callable[..., Sequence[Any]],
                  backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp[..., Any],
-                 user_values: Sequence[Any], has_cells: bool = False) -> None:
+                 user_values: Sequence[Any], cells: int = 0) -> None:
         super().__init__(fun, user_values)
         self.owner = owner
-        self.has_cells = has_cells
+        self.cells = cells
         self.forward = forward
         self.backward = backward
         self.name = name
@@ -165,6 +169,17 @@ class VJPRuleCall(CustomCall):
 
     def batch(self, trace: BatchTrace, values: list[Any], axes: list[int | None]) -> list[Any]:
         counts: list[int] = []
+        # of cells that are not mapped: rules that read these have all lanes in common
+        common = [i for i in range(len(axes) - self.cells, len(axes)) if axes[i] is None]
+
+        def with_common(outs: list[Any], args: Sequence[Any], num_outs: int) -> list[Any]:
+            for i in common:
+                outs[num_outs - len(args) + i] = args[i]
+            return outs
+
+        def fun(*args: Any) -> list[Any]:
+            outs = batched_function(trace, self.fun, axes)(*args)
+            return with_common(outs, args, len(outs))
 
         def forward(*args: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]:
             def run(*inner: Any) -> list[Any]:
@@ -172,16 +187,18 @@ class VJPRuleCall(CustomCall):
                 counts[:] = [num_outs, len(results) - num_outs]
                 return list(results)
             results = batched_function(trace, run, axes)(*args)
-            return results, counts[0]
+            return with_common(results, args, counts[0]), counts[0]
 
         def backward(residuals: Sequence[Any], cts: Sequence[Any], *,
                      perturbed: tuple[bool, ...]) -> list[Any]:
             return _batched_backward(trace, partial(self.backward, perturbed=perturbed), axes,
-                                     residuals, cts)
+                                     residuals, cts, common)
 
-        call = VJPRuleCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
-                           self.owner, self.user_values, self.has_cells)
-        return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
+        call = VJPRuleCall(fun, forward, backward, self.name, self.owner, self.user_values,
+                           self.cells)
+        outs = call.apply(trace.parent, values)
+        unmapped = {len(outs) - len(axes) + i for i in common}
+        return [o if i in unmapped else trace.join(o, 0) for i, o in enumerate(outs)]
 
     def stage(self, trace: Any, args: Sequence[Any]) -> list[Any]:
         avals = [get_aval(x) for x in args]
@@ -190,7 +207,7 @@ class VJPRuleCall(CustomCall):
         fwd: Jaxpr | LazyJaxpr
         bwd: Jaxpr | LazyJaxpr
         rules = StagedRules(self.forward, self.backward, avals, self.name, self.owner)
-        if (self.owner.symbolic_zeros or self.has_cells) and not self.closes_over(lambda _: True):
+        if (self.owner.symbolic_zeros or self.cells) and not self.closes_over(lambda _: True):
             fwd, bwd = rules.by_zeros()
         elif rule_stays_lazy(self, self.owner):
             fwd, bwd = rules.lazily()
@@ -252,12 +269,15 @@ def _with_tangents_of(value: Any, like: Any) -> Any:
 
 
 def _batched_backward(trace: BatchTrace, backward: Any, axes: Sequence[int | None],
-                      residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+                      residuals: Sequence[Any], cts: Sequence[Any],
+                      common: Sequence[int]) -> list[Any]:
     """The backward rule mapped; the cotangent of an argument that was not mapped is summed.
 
-    It is the mapping of the call, so that what the rule closes over is mapped, too.
+    It is the mapping of the call, so that what the rule closes over is mapped, too. The tokens at
+    the places `common` of the arguments are no sums: a rule that writes there is refused.
     """
-    given = [ct for ct in cts if ct is not None]
+    unmapped = {len(cts) - len(axes) + i for i in common}
+    given = [(ct, None if i in unmapped else 0) for i, ct in enumerate(cts) if ct is not None]
     kept: list[bool] = []
 
     def run(*flat: Any) -> list[Any]:
@@ -268,18 +288,18 @@ def _batched_backward(trace: BatchTrace, backward: Any, axes: Sequence[int | Non
         return [r for r in results if r is not None]
 
     here = trace.over(get_trace())
-    args = [here.join(x, 0) for x in (*residuals, *given)]
+    args = [*[here.join(x, 0) for x in residuals], *[here.join(ct, at) for ct, at in given]]
     with trace.axis.bound():
-        outs, mapped, _ = here.split(here.run(run, *args))
+        outs, mapped, _ = here.split(run_scoped(here, run, args))
     here.alive = False
     results = iter(zip(outs, mapped, strict=True))
     placed: list[Any] = []
-    for keep, wanted in zip(kept, axes, strict=True):
-        if not keep:
-            placed.append(None)
-            continue
-        out, at = next(results)
-        placed.append(_match_axis(out, at, wanted, trace.axis))
+    for i, (keep, wanted) in enumerate(zip(kept, axes, strict=True)):
+        out, at = next(results) if keep else (None, None)
+        if i in common and at is not None:
+            raise written_outside(trace)
+        placed.append(out if out is None or i in common else
+                      _match_axis(out, at, wanted, trace.axis))
     return placed
 
 
@@ -460,7 +480,8 @@ class custom_vjp(WithRules[P, R]):  # a decorator, named as in JAX
                                     closure).apply(get_trace(), leaves)
         else:
             pure = VJPRulesOfCells(rules, cells.cells, name, _with_tangents_of)
-            outs = pure.results(VJPRuleCall(pure.flat, pure.forward, pure.backward, name, self,
-                                            closure, True).apply(get_trace(), pure.leaves(leaves)))
+            call = VJPRuleCall(pure.flat, pure.forward, pure.backward, name, self, closure,
+                               len(cells.cells))
+            outs = pure.results(call.apply(get_trace(), pure.leaves(leaves)))
         results: R = tree_unflatten(rules.flat.out_tree, outs)
         return results

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cells import run_scoped
 from functrans.core.custom import CustomCall
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
@@ -150,7 +151,7 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
     trace = JVPTrace(get_trace())
     try:
         args = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
-        outs, out_tangents, _ = trace.split(trace.run(fun, *args))
+        outs, out_tangents, _ = trace.split(run_scoped(trace, fun, args))
     finally:
         trace.alive = False
     return outs, out_tangents

@@ -10,7 +10,8 @@ import numpy as np
 
 from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import get_aval
-from functrans.core.cells import RefCell, TokenCell
+from functrans.core.cells import RefCell, TokenCell, run_scoped
+from functrans.core.errors import LeakedTracerError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Primitive
@@ -20,6 +21,7 @@ from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace, process_in
 from functrans.primitives.base import zeros
 from functrans.primitives.convert import convert_element_type
+from functrans.transforms.cells import end_tangents
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.jvp import JVPTrace, JVPTracer
 from functrans.transforms.linear import LinearTrace, LinearTracer
@@ -144,6 +146,13 @@ class States(Record):
         return [None if v is None else convert_element_type(v, t.aval.dtype)
                 for v, t in zip(values, self.inputs, strict=True)]
 
+    def ended(self, outs: Sequence[Any], tokens: Sequence[Any]) -> list[Any]:
+        """The tangents of results, after which the cells that were made meanwhile are no more."""
+        left = [(t, _left_in(c)) for c, t in zip(self.cells, tokens, strict=True)
+                if c.home is not None and not c.home.alive]
+        return end_tangents(outs, *zip(*[(t, x) for t, x in left if x is not None], strict=True)) \
+            if any(x is not None for _, x in left) else list(outs)
+
 
 NO_STATES: Final = States((), [], [])
 
@@ -159,8 +168,14 @@ def _left_in(cell: RefCell) -> Any:
 def end_states(cells: Sequence[RefCell], cotangents: Sequence[Any]) -> None:
     """What is in cells after the backward part, but for those that are frozen."""
     for cell, ct in zip(cells, cotangents, strict=True):
-        if ct is not None and cell.shown is not None:
+        if ct is None or cell.shown is None:
+            continue
+        try:
             cell.value = convert_element_type(ct, cell.type.dtype)
+        except LeakedTracerError:
+            if cell.home is None or cell.home.alive:
+                raise
+            # each lane of a mapped backward part ends with its own: nobody is to read it
 
 
 class LinearMap(Record):
@@ -178,8 +193,12 @@ class LinearMap(Record):
     def forwards(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents (None for zero) of the tangents of the differentiated inputs."""
         inputs, tokens = [x for x in self.inputs if x is not None], self.states.inputs
+        if not tokens:
+            return self.trace.forwards(inputs, tangents, self.outs)
         of_tokens = [zeros(t.aval) for t in tokens]
-        return self.trace.forwards([*inputs, *tokens], [*tangents, *of_tokens], self.outs)
+        outs = self.trace.forwards([*inputs, *tokens], [*tangents, *of_tokens],
+                                   [*self.outs, *self.states.outs])
+        return self.states.ended(outs[:len(self.outs)], outs[len(self.outs):])
 
     def backwards(self, cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of the differentiated inputs; None for zero."""
@@ -206,7 +225,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
         inputs = [trace.linear.new(get_aval(p).strong()) if a else None
                   for p, a in zip(primals, active, strict=True)]
         args = [trace.join(p, t) for p, t in zip(primals, inputs, strict=True)]
-        outs, tangents, _ = trace.split(trace.run(fun, *args))
+        outs, tangents, _ = trace.split(run_scoped(trace, fun, args))
     finally:
         trace.alive = False
         trace.linear.alive = False

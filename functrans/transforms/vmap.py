@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
-from functrans.core.cells import RefCell, cells_in_use, own_cells, with_tokens
+from functrans.core.cells import RefCell, cells_in_use, own_cells
 from functrans.core.dims import Dim, Size, deciding
 from functrans.core.errors import (
     ArgumentError,
@@ -32,7 +32,7 @@ from functrans.core.tree import (
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.shape import slice_in_dim
 from functrans.transforms.batching import batch_flat
-from functrans.transforms.cells import refuse_twice, write_all
+from functrans.transforms.cells import kinds_of, refuse_twice, with_tokens, write_all
 from functrans.transforms.chunks import auto_chunk, map_chunks
 from functrans.transforms.flat import (
     FlatFunction,
@@ -203,10 +203,11 @@ def _with_cells(fun: Callable[..., Any], in_axes: Any, out_axes: Any, args: tupl
     held = {i: x for i, x in enumerate(leaves) if axes[i] is None}
     mapped = [i for i in range(len(leaves)) if i not in held and i not in places]
     whole = with_tokens(cells)
-    cell_axes = [axes[i] for i in places] * (len(whole) // len(cells))
+    kinds = kinds_of(whole)
+    cell_axes = [axes[places[n if of is None else of]] for n, (_, of) in enumerate(kinds)]
 
     def inner(contents: Sequence[Any], *rest: Any) -> Any:
-        own = own_cells([type(c) for c in whole], contents)
+        own = own_cells(kinds, contents)
         values: dict[int, Any] = {**held, **dict(zip(mapped, rest, strict=True)),
                                   **dict(zip(places, own, strict=False))}
         given, keywords = tree_unflatten(tree, [values[i] for i in range(len(leaves))])

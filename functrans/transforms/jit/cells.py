@@ -14,12 +14,11 @@ from functrans.core.cells import (
     framed,
     own_cells,
     touched_by,
-    with_tokens,
 )
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
-from functrans.transforms.cells import refuse_twice
+from functrans.transforms.cells import kinds_of, refuse_twice, with_tokens
 from functrans.transforms.jit.sizes import NamedSizes
 from functrans.transforms.static import StaticArguments
 
@@ -106,19 +105,21 @@ class OfCells:
 
     def _program(self, call: CellCall, given: Sequence[RefCell],
                  cells: tuple[RefCell, ...]) -> Any:
-        key = call.where, len(given), cells
+        kinds = kinds_of(given)
+        key = call.where, kinds, cells
         if key not in self._compiled:
-            self._compiled[key] = self._made(call.where, cells, [type(c) for c in given])
+            self._compiled[key] = self._made(call.where, cells, kinds)
         return self._compiled[key]
 
     def _made(self, where: tuple[PyTreeDef, Any, tuple[int, ...]],
-              cells: tuple[RefCell, ...], classes: Sequence[type[RefCell]]) -> Callable[..., Any]:
+              cells: tuple[RefCell, ...],
+              kinds: Sequence[tuple[type[RefCell], int | None]]) -> Callable[..., Any]:
         jitted, (tree, fixed, places) = self._jitted, where
         fun = jitted.static.restore(jitted.fun, fixed)
 
         def pure(values: list[Any], given: list[Any], others: list[Any]) -> Any:
             with framed(FrameKind.PROGRAM, self._owner, jitted.name, cells, values) as last:
-                inner = own_cells(classes, given)
+                inner = own_cells(kinds, given)
                 rest, of_places = iter(others), dict(zip(places, inner, strict=False))
                 args, kwargs = tree_unflatten(tree, [
                     of_places[i] if i in of_places else next(rest)
