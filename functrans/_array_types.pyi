@@ -75,6 +75,8 @@ class ArrayMethods(ArrayBase):
     def astype(self, dtype: DTypeLike | None, copy: bool = False,
                device: DeviceLike | None = None) -> Array:
         """The array converted to a dtype; itself when it has it."""
+    def byteswap(self) -> Array:
+        """The numbers that the bytes of each element are in the other order."""
     def choose(self, choices: ArrayLike | Sequence[ArrayLike], out: None = None,
                mode: str = "raise") -> Array:
         """For each element the choice whose number a gives; a must be concrete unless mode is

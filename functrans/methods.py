@@ -103,6 +103,17 @@ def view_as(self: Any, dtype: Any = None, *sizes: Any) -> Any:
     return lax.reshape(parts, (*parts.shape[:-2], parts.shape[-2] * parts.shape[-1]))
 
 
+def _byteswap(self: Any) -> Any:
+    """The numbers that the bytes of each element are in the other order."""
+    width = self.dtype.itemsize // (2 if dtypes.kind(self.dtype) == "c" else 1)
+    if width == 1:
+        return self
+    if dtypes.kind(self.dtype) == "c":
+        return lax.complex(_byteswap(self.real), _byteswap(self.imag))
+    return lax.bitcast_convert_type(jnp.flip(lax.bitcast_convert_type(self, np.uint8), -1),
+                                    self.dtype)
+
+
 def _round(self: Any, ndigits: int | None = None) -> Any:
     """round(x, ndigits): floating numbers; integers where no number of digits is given."""
     rounded = jnp.round(self, ndigits or 0)
@@ -143,6 +154,7 @@ _METHODS: dict[str, Any] = {
     **{name: getattr(jnp, name) for name in _FUNCTIONS},
     "astype": _astype, "reshape": _reshape, "transpose": _transpose, "flatten": _flatten,
     "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": view_as,
+    "byteswap": _byteswap,
     "to_device": _to_device, "__contains__": _contains,
     "__round__": _round, "__array_namespace__": _namespace,
     "__array_ufunc__": public(array_ufunc), "__array_function__": public(array_function),

@@ -10,7 +10,6 @@ outside of that: give it as an argument, or make it inside.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -32,6 +31,7 @@ from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.core.tree import known_leaf
 from functrans.mutable.index import in_bounds, plain_index
+from functrans.numpy.index_lists import RefSlice
 from functrans.numpy.indexing import getitem
 from functrans.numpy.updates import UPDATES, update
 from functrans.transforms.staged import ShapeDtypeStruct
@@ -268,17 +268,10 @@ def _is_whole(index: Any) -> bool:
         not index or (len(index) == 1 and index[0] is Ellipsis)))
 
 
-@dataclass(frozen=True)
-class RefSlice:
-    """Consecutive elements from a place that may be traced; `ds` makes one."""
-
-    start: ArrayLike
-    size: int
-    stride: int
-
-
 def ds(start: ArrayLike, size: int, stride: int = 1) -> RefSlice:
-    """An index of references: `size` elements from `start` on, which may be traced.
+    """An index of references and arrays: `size` elements from `start` on, which may be traced.
+
+    A window that sticks out of an array is moved inside where it is read, and not written.
 
     >>> import functrans as ft
     >>> r = ft.new_ref(ft.numpy.arange(5))

@@ -340,6 +340,8 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     if len(cases) and all(type(c) in (bool, int, float, complex) for c in cases):
         dtype = dtypes.result_type(*cases)  # the selector beside them is no reason for theirs
         cases = tuple([wrap(np.asarray(c, dtype), dtype != np.bool_) for c in cases])
+    if type(which) is bool or type(which) is int:
+        which = np.asarray(which, np.bool_ if type(which) is bool else np.int32)
     return select_n_p.bind(which, *cases)
 
 

@@ -134,8 +134,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
     """The discrete Fourier transform over the last `len(fft_lengths)` axes.
 
     `fft_type` is an `FftType` or its name. Raises ShapeError when the axes do not have the lengths
-    (n // 2 + 1 in the last one for IRFFT), DTypeError for real numbers where complex ones are
-    needed or the other way round. complex32 is transformed in complex64, and the result rounded.
+    (n // 2 + 1 in the last one for IRFFT), DTypeError for complex numbers where real ones are
+    needed. complex32 is transformed in complex64, and the result rounded.
 
     >>> import functrans as ft
     >>> ft.lax.fft(ft.numpy.ones(4), "RFFT", (4,)).real.tolist()
@@ -147,6 +147,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
                                 fix="one of " + ", ".join(FftType.__members__))
         fft_type = FftType[fft_type.upper()]
     lengths = tuple(fft_lengths)
+    if fft_type is not FftType.RFFT and dtypes.kind(get_aval(x).dtype) == "f":
+        x = convert_element_type(x, dtypes.complex_dtype(get_aval(x).dtype))
     if get_aval(x).dtype == dtypes.complex32:
         wide = fft(convert_element_type(x, np.complex64), fft_type, lengths)
         return convert_element_type(

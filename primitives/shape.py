@@ -406,6 +406,8 @@ def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
 def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
     """The array with new dimensions of size 1 at the places `dimensions` of the result.
 
+    Raises ShapeError for a place that is named twice or that the result does not have.
+
     >>> lax.expand_dims(jnp.ones((2, 3)), (0, 3)).shape
     (1, 2, 3, 1)
     """
@@ -413,6 +415,9 @@ def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
         array = to_array(array, "expand_dims: the array")
     ndim = array.ndim + len(dimensions)
     dims = {d % ndim for d in dimensions}
+    if len(dims) < len(dimensions) or any(not -ndim <= d < ndim for d in dimensions):
+        raise ShapeError(f"expand_dims: {tuple(dimensions)} are no different places of the "
+                         f"{ndim} axes of the result.", where=user_source())
     rest = iter(array.shape)
     return reshape(array, tuple(1 if d in dims else next(rest) for d in range(ndim)))
 

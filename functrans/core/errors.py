@@ -211,7 +211,7 @@ class ShapeError(FunctransError, ValueError, TypeError):
     """Shapes do not fit together (ValueError as in NumPy, TypeError as in jax.lax)."""
 
 
-class DTypeError(FunctransError, TypeError):
+class DTypeError(FunctransError, TypeError, ValueError):
     """A dtype that does not exist here, or that the operation does not take."""
 
 

@@ -208,7 +208,7 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType({
     "jnp.linalg.inv(x)", "det": "jnp.linalg.det(x)", "clamp": "x.clip(low, high)",
     "softmax": "ft.nn.softmax(x)", "log_softmax": "ft.nn.log_softmax(x)", "relu": "ft.nn.relu(x)",
     "sigmoid": "ft.nn.sigmoid(x)", "topk": "ft.lax.top_k(x, k)",
-    "partition": "jnp.partition(x, kth)", "byteswap": "numpy.asarray(x).byteswap()",
+    "partition": "jnp.partition(x, kth)",
     "is_ready": "x.block_until_ready()", "delete": "del x",
     "copy_to_host_async": "ft.device_get(x)", "on_device_size_in_bytes": "x.nbytes",
     "unsafe_buffer_pointer": "numpy.asarray(x).ctypes.data",

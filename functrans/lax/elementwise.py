@@ -239,7 +239,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of order m of digamma at x > 0; m is an integer, or an array of whole numbers.
+    """The derivative of order m of digamma at x > 0; m is whole, or the result NaN.
 
     >>> import functrans as ft
     >>> round(float(ft.lax.polygamma(1, ft.numpy.float32(1.0))), 4)
@@ -256,4 +256,7 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     one = add(order, 1.0)
     sign_of = sub(mul(rem(order, 2.0), 2.0), 1.0)  # (-1) ** (m + 1)
     value = mul(sign_of, mul(exp(lgamma(one)), zeta(one, x)))
+    is_whole = eq(rem(order, 1.0), 0.0)
+    nan = convert_element_type(np.asarray(np.nan, x.dtype), x.dtype, value.weak_type)
+    value = compare.select_n(is_whole, broadcast_in_dim(nan, shape, ()), value)
     return compare.select_n(eq(order, 0.0), value, digamma(x))

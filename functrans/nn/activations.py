@@ -234,6 +234,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     (0.8412, 0.8413)
     """
     x = _inexact("gelu", x)
+    x = lax.convert_element_type(x, x.dtype)  # as in JAX, never weak
     if not approximate:
         return 0.5 * x * lax.erfc(x * -math.sqrt(0.5))
     # squares would overflow far out, where tanh is 1 and its derivative 0 anyway

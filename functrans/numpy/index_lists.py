@@ -1,8 +1,9 @@
-"""Lists inside of an index tuple, as in `x[[0, 2], :]`: they are index arrays."""
+"""What stands for another index: lists in a tuple, as in `x[[0, 2], :]`, and dynamic slices."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,73 @@ from functrans.core import dtypes
 from functrans.core.errors import IndexingError, shown
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
+from functrans.primitives.arithmetic import add
+from functrans.primitives.compare import bitwise_and, ge, le, lt, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import concatenate, expand_dims
+from functrans.typing import ArrayLike
 
-__all__ = ["with_arrays"]
+__all__ = ["RefSlice", "WindowIndex", "window_index", "with_arrays"]
+
+
+@dataclass(frozen=True)
+class RefSlice:
+    """Consecutive elements from a place that may be traced; `ds` makes one."""
+
+    start: ArrayLike
+    size: int
+    stride: int
+
+
+class WindowIndex(NamedTuple):
+    """An index with dynamic slices: that of a window, and where this is."""
+
+    starts: tuple[Any, ...]
+    sizes: tuple[Any, ...]
+    rest: tuple[Any, ...]
+    is_inside: Any
+
+
+def window_index(shape: tuple[Any, ...], index: Any) -> WindowIndex | None:
+    """The window that the dynamic slices of an index name; None of an index without any.
+
+    Negative starts count from the end. `is_inside` says whether the window is within `shape`.
+    Raises IndexingError for one that is larger.
+    """
+    items = index if type(index) is tuple else (index,)
+    if not any(type(i) is RefSlice for i in items):
+        return None
+    used = sum(map(_axes_of, items))
+    starts: list[Any] = [0] * len(shape)
+    sizes, rest, axis, is_inside = list(shape), list(items), 0, np.True_
+    for n, item in enumerate(items):
+        if type(item) is RefSlice and axis < len(shape):
+            length = (item.size - 1) * item.stride + 1 if item.size else 0
+            if length > shape[axis]:
+                raise IndexingError(
+                    f"ds(..., {item.size}, {item.stride}) is longer than axis {axis}, which has "
+                    f"{shape[axis]} elements.", where=user_source())
+            start = item.start if isinstance(item.start, (Tracer, ArrayBase)) \
+                else np.asarray(item.start)
+            if start.ndim or dtypes.kind(start.dtype) not in "iu":
+                raise IndexingError(f"ds starts at {shown(item.start)}, which is no integer.",
+                                    where=user_source())
+            start = convert_element_type(start, np.int32)
+            start = select_n(lt(start, np.int32(0)), start, add(start, np.int32(shape[axis])))
+            is_inside = bitwise_and(is_inside, bitwise_and(
+                ge(start, np.int32(0)), le(start, np.int32(shape[axis] - length))))
+            starts[axis], sizes[axis] = start, length
+            rest[n] = slice(None, None, item.stride)
+        axis += len(shape) - used if item is Ellipsis else _axes_of(item)
+    return WindowIndex(tuple(starts), tuple(sizes), tuple(rest), is_inside)
+
+
+def _axes_of(item: Any) -> int:
+    """How many axes an item of an index stands for."""
+    if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
+        return 0
+    is_mask = isinstance(item, (Tracer, ArrayBase, np.ndarray)) and dtypes.kind(item.dtype) == "b"
+    return item.ndim if is_mask else 1
 
 
 def with_arrays(index: Any) -> Any:

@@ -17,7 +17,7 @@ from functrans.core.dims import Dim
 from functrans.core.eager import is_off_host
 from functrans.core.errors import ArgumentError, IndexingError
 from functrans.core.source import user_source
-from functrans.numpy.index_lists import with_arrays
+from functrans.numpy.index_lists import window_index, with_arrays
 from functrans.numpy.index_parts import (
     Indices,
     count_from_front,
@@ -105,6 +105,9 @@ def index_array(x: Array, index: Any, *, mode: Any = None, fill_value: Any = Non
     `mode` is "clip" (default), "fill" (with `fill_value`, NaN or the lowest integer by default),
     "wrap" or "promise_in_bounds". Raises IndexingError for what is no index.
     """
+    window = window_index(tuple(x.shape), index)
+    if window is not None:
+        x, index = dynamic_slice_p.bind(x, *window.starts, slice_sizes=window.sizes), window.rest
     x, index = scalar_masks_expanded(x, index)
     if not wrap_negative_indices:
         index = negative_outside(index)

@@ -233,7 +233,7 @@ def isrealobj(x: NestedArrays | None) -> builtins.bool:
 
 
 def isscalar(element: object) -> builtins.bool:
-    """Whether element is a number, or an array without dimensions.
+    """Whether element is a number or text, or an array without dimensions.
 
     >>> jnp.isscalar(3.5), jnp.isscalar(jnp.array([3.5]))
     (True, False)
@@ -242,7 +242,7 @@ def isscalar(element: object) -> builtins.bool:
         return element.ndim == 0
     if isinstance(element, np.ndarray):
         return element.ndim == 0
-    return isinstance(element, (*PYTHON_SCALARS, np.generic))
+    return isinstance(element, (*PYTHON_SCALARS, np.generic, str, bytes))
 
 
 def iterable(y: object) -> builtins.bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans import lax
 from functrans.core.dims import same_shape
-from functrans.core.dtypes import as_dtype, complex32, default_float, kind
+from functrans.core.dtypes import as_dtype, complex32, default_float, default_int, kind
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
@@ -111,6 +111,14 @@ def _abs(x: Array) -> Array:
     return lax.abs(x)
 
 
+def _of_bools(op: Operation) -> Operation:
+    """An operation on integers, of booleans: they are 0 and 1, and the result is an integer."""
+    def on_bools(*values: Any) -> Array:
+        return op(*[lax.convert_element_type(v, default_int()) for v in values])
+
+    return on_bools
+
+
 def _square(x: Array) -> Array:
     return lax.integer_pow(x, 2)
 
@@ -168,8 +176,7 @@ sign = unary("sign", lax.sign, "-1, 0 or 1 by sign; x/|x| for complex numbers.",
 negative = unary("negative", _negative, "-x, elementwise.", np.negative, "iufc",
                  _boolean_reject("negative"))
 positive = unary("positive", _same, "x itself.", None, "biufc")
-square = unary("square", _square, "x * x, elementwise.", np.square, "iufc",
-               lambda x: x)
+square = unary("square", _square, "x * x, elementwise.", np.square, "iufc", _of_bools(_square))
 reciprocal = unary("reciprocal", _reciprocal, "1 / x, elementwise; floating.", None)
 conj = conjugate = unary("conjugate", _conjugate, "Complex conjugate; a real x itself.",
                          None, "biufc")
@@ -264,6 +271,8 @@ def _one(x: Array) -> Array:
 
 def _divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     x, y = _both(*promote("divmod", x, y))
+    if kind(x.dtype) == "b":
+        x, y = (lax.convert_element_type(v, default_int()) for v in (x, y))
     if kind(x.dtype) == "f":
         return _float_divmod(x, y)
     return _floor_divide(x, y), _remainder(x, y)
@@ -307,7 +316,7 @@ def _power(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike 
 def _integer_power(x: Array, y: Array) -> Array:
     """x**y by squaring over the bits of y; a negative y gives 0 (1 or -1 for such bases)."""
     if kind(x.dtype) == "b":
-        x, y = (lax.convert_element_type(v, np.dtype(np.int8)) for v in (x, y))
+        x, y = (lax.convert_element_type(v, default_int()) for v in (x, y))
     bits = x.dtype.itemsize * 8 - (kind(x.dtype) == "i")
     result, one, zero = _one(x), _one(x), _zero(x)
     remaining = y
@@ -329,11 +338,11 @@ multiply = binary("multiply", lax.mul, _add_scalar_docs("*", "multiply", "[2.0, 
 divide = true_divide = binary(
     "divide", lax.div, _add_scalar_docs("/", "divide", "[0.5, 1.0]"), np.divide, kinds="fc")
 floor_divide = binary("floor_divide", _floor_divide, "Largest integer value <= x / y.",
-                      None, refused="c")
+                      None, refused="c", boolean=_of_bools(_floor_divide))
 remainder = mod = binary("remainder", _remainder, "Rest of floor division, with the sign of y.",
-                         None, refused="c")
+                         None, refused="c", boolean=_of_bools(_remainder))
 fmod = binary("fmod", _fmod, "Rest of truncating division, with the sign of x.", None,
-              refused="c")
+              refused="c", boolean=_of_bools(_fmod))
 divmod = ufunc_like("divmod", "floor_divide(x, y) and remainder(x, y).", _divmod)
 power: BinaryUfunc = cast_type("BinaryUfunc", ufunc_like("power", """x to the power y, elementwise.
 
@@ -421,9 +430,10 @@ def logical(name: str, op: Operation, doc: str, fast: np.ufunc) -> BinaryUfunc:
     return cast_type("BinaryUfunc", ufunc_like(name, doc, fallback, fast))
 
 
-def bitwise(name: str, op: Operation, doc: str, fast: np.ufunc, refused: str = "fc") -> BinaryUfunc:
+def bitwise(name: str, op: Operation, doc: str, fast: np.ufunc,
+            boolean: Operation | None = None) -> BinaryUfunc:
     """A function of integers."""
-    return binary(name, op, doc, fast, "biu", refused)
+    return binary(name, op, doc, fast, "biu", "fc", boolean)
 
 
 logical_and = logical("logical_and", lax.bitwise_and, "x and y as truth values.", np.logical_and)
@@ -437,7 +447,7 @@ bitwise_or = bitwise("bitwise_or", lax.bitwise_or, "Bits set in x or y.", np.bit
 bitwise_xor = bitwise("bitwise_xor", lax.bitwise_xor, "Bits set in one of x and y.",
                       np.bitwise_xor)
 left_shift = bitwise_left_shift = bitwise("left_shift", lax.shift_left, "x * 2**y on the bits.",
-                                          np.left_shift, "bfc")
+                                          np.left_shift, _of_bools(lax.shift_left))
 
 
 def _right_shift(x: Array, y: Array) -> Array:
@@ -457,7 +467,7 @@ def _invert(x: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
 
 right_shift = bitwise_right_shift = bitwise("right_shift", _right_shift,
                                             "x // 2**y on the bits, keeping the sign.",
-                                            np.right_shift, "bfc")
+                                            np.right_shift, _of_bools(_right_shift))
 invert = bitwise_not = bitwise_invert = ufunc_like("invert", "Every bit of x flipped.", _invert,
                                                    np.invert)
 bitwise_count = unary(

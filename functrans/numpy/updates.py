@@ -23,6 +23,7 @@ from functrans.core.record import Record
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.lax.applying import scatter_apply
+from functrans.numpy.index_lists import WindowIndex, window_index
 from functrans.numpy.index_parts import (
     IndexPart,
     Indices,
@@ -47,7 +48,7 @@ from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import select_n
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.dynamic_slice import dynamic_update_slice_p
+from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.index import scatter_add
 from functrans.primitives.index_checks import looks_at_indices
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
@@ -154,6 +155,11 @@ def update(x: Array, index: Any, values: Any, kind: UpdateMethod, *, mode: Any =
         out = _eager(x, index, values, kind)
         if out is not None:
             return out
+    window = window_index(tuple(x.shape), index)
+    if window is not None:
+        return _in_window(x, window, lambda part, rest: update(
+            part, rest, values, kind, mode=mode, indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices, wrap_negative_indices=wrap_negative_indices), mode)
     if not wrap_negative_indices:
         index = negative_outside(index)
     dtype, weak = x.dtype, get_aval(x).weak_type
@@ -170,6 +176,17 @@ def update(x: Array, index: Any, values: Any, kind: UpdateMethod, *, mode: Any =
         if out.shape != x.shape:
             out = reshape(out, x.shape)
     return convert_element_type(out, dtype, weak)
+
+
+def _in_window(x: Array, window: WindowIndex, change: Callable[[Array, Any], Array],
+               mode: Any) -> Array:
+    """x with a window changed; as it is where the window sticks out, unless that is moved."""
+    part = dynamic_slice_p.bind(x, *window.starts, slice_sizes=window.sizes)
+    new = change(part, window.rest)
+    if check_mode(mode, "fill") == "fill":
+        new = select_n(broadcast_in_dim(window.is_inside, part.shape, ()),
+                       convert_element_type(part, new.dtype), new)
+    return dynamic_update_slice_p.bind(convert_element_type(x, new.dtype), new, *window.starts)
 
 
 def _common(x: Any, values: Any, kind: UpdateMethod) -> tuple[Any, Any]:
@@ -390,6 +407,11 @@ def update_by_function(x: Array, index: Any, function: Callable[[Any], Any], *, 
                        indices_are_sorted: bool = False, unique_indices: bool = False,
                        wrap_negative_indices: bool = True) -> Array:
     """x with an elementwise function applied at the index, again where an index repeats."""
+    window = window_index(tuple(x.shape), index)
+    if window is not None:
+        return _in_window(x, window, lambda part, rest: update_by_function(
+            part, rest, function, mode=mode, indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices, wrap_negative_indices=wrap_negative_indices), mode)
     whole, index = scalar_masks_expanded(x, index)
     named = check_mode(mode, "fill")
     if mode in (None, "promise_in_bounds") and looks_at_indices():

@@ -391,6 +391,8 @@ def jacrev(fun: Callable[..., Any] | None = None, argnums: ArgNums = 0, has_aux:
         rows = vmap(pull)(_basis(out_leaves, out_tree))
         rows = rows[0] if single else rows
         row_leaves, row_tree = tree_flatten(rows)
+        row_leaves = [_gradient(x, r) if dtypes.kind(r.dtype) in "fc" else r
+                      for x, r in zip(leaves, row_leaves, strict=True)]
         parts = [_split_first(r, out_leaves) for r in row_leaves]
         jacobian = tree_unflatten(out_tree, [
             tree_unflatten(row_tree, [p[i] for p in parts]) for i in range(len(out_leaves))])

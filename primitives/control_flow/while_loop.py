@@ -45,6 +45,7 @@ from functrans.primitives.control_flow.bodies import (
 )
 from functrans.primitives.control_flow.lanes import block_of_lanes, map_blocks
 from functrans.primitives.control_flow.scan import interleaved, scan_p, split_by
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.reduce import reduce_or
 
 __all__ = ["while_p"]
@@ -253,6 +254,9 @@ class While(HigherOrder):
         else:
             outs = while_p.bind(*moved, cond_jaxpr=cond, body_jaxpr=body,
                                 cond_nconsts=cond_nconsts, body_nconsts=body_nconsts, **params)
+        weak = [a.weak_type for a in body_jaxpr.out_avals]
+        outs = [convert_element_type(o, o.dtype, True) if w and not get_aval(o).weak_type else o
+                for o, w in zip(outs, weak, strict=True)]
         return outs, [(0 if i < len(carry) else 1) if b else None
                       for i, b in enumerate(outs_batched)]
 

@@ -39,13 +39,14 @@ class MultivariateNormal(DistributionFamily):
     def logpdf(self, x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
         """The logarithm of the density at x (..., n) for mean (..., n), covariance (..., n, n).
 
-        A scalar covariance is that of independent elements. Raises ShapeError when shapes do not
+        A scalar covariance is that of independent elements; of a scalar mean, too, each element of
+        x is one number. Raises ShapeError when shapes do not
         fit.
         """
         x, mean, cov = _operands("multivariate_normal.logpdf", x, mean, cov)
         off = x - mean
-        if not off.ndim:
-            off = jnp.reshape(off, (1,))
+        if not off.ndim or not (mean.ndim or cov.ndim):
+            off = off[..., None]
         n = off.shape[-1]
         if cov.ndim == 0:
             return -0.5 * (jnp.sum(off * off, -1) / cov + n * lax.log(2 * math.pi * cov))
