@@ -115,7 +115,7 @@ class RefCell:
     def __init__(self, value: Any) -> None:
         _Frames.any_cell = True
         self._value = value
-        self._trace = get_trace()
+        self._trace: Trace | None = get_trace()
         self._frame = _frames.running[-1] if _frames.running else None
         self.scope = _frames.scopes[-1] if _frames.scopes else None
         # what backward rules that write into the cell are ordered by, when there is one

@@ -50,7 +50,8 @@ def window_index(shape: tuple[Any, ...], index: Any) -> WindowIndex | None:
         return None
     used = sum(map(_axes_of, items))
     starts: list[Any] = [0] * len(shape)
-    sizes, rest, axis, is_inside = list(shape), list(items), 0, np.True_
+    is_inside: Any = np.True_
+    sizes, rest, axis = list(shape), list(items), 0
     for n, item in enumerate(items):
         if type(item) is RefSlice and axis < len(shape):
             length = (item.size - 1) * item.stride + 1 if item.size else 0

@@ -191,7 +191,7 @@ class CellBegins(HigherOrder):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, aval: ShapedArray,
             **rules: Any) -> tuple[list[Any], list[Any]]:
-        return self.bind(aval=aval), [None]
+        return [*self.bind(aval=aval)], [None]
 
     linearize = jvp
 
@@ -245,7 +245,7 @@ class CellsEndLinear(Primitive):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, cells: int
             ) -> tuple[list[Any], list[Any]]:
-        return self.bind(*primals, cells=cells), list(tangents[:len(tangents) - 2 * cells])
+        return [*self.bind(*primals, cells=cells)], list(tangents[:len(tangents) - 2 * cells])
 
     def transpose(self, cts: Sequence[Any], *operands: Any, cells: int) -> list[Any]:
         tokens, contents = operands[len(cts):len(cts) + cells], operands[len(cts) + cells:]
@@ -273,8 +273,8 @@ def end_tangents(outs: Sequence[Any], tokens: Sequence[Any], contents: Sequence[
     pairs = [(t, x) for t, x in zip(tokens, contents, strict=True) if t is not None]
     given = [t for t in outs if t is not None]
     if pairs and given:
-        given = cells_end_linear_p.bind(*given, *[t for t, _ in pairs], *[x for _, x in pairs],
-                                        cells=len(pairs))
+        given = [*cells_end_linear_p.bind(*given, *[t for t, _ in pairs], *[x for _, x in pairs],
+                                          cells=len(pairs))]
     passed = iter(given)
     return [None if t is None else next(passed) for t in outs]
 
