@@ -104,7 +104,12 @@ def view_as(self: Any, dtype: Any = None, *sizes: Any) -> Any:
 
 
 def _byteswap(self: Any) -> Any:
-    """The numbers that the bytes of each element are in the other order."""
+    """The numbers that the bytes of each element are in the other order.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.array([1, 256], "int16").byteswap()
+    Array([256,   1], dtype=int16)
+    """
     width = self.dtype.itemsize // (2 if dtypes.kind(self.dtype) == "c" else 1)
     if width == 1:
         return self
