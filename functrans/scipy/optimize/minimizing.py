@@ -70,7 +70,8 @@ def minimize(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), *,
     Options are `maxiter`, `gtol` (the norm of the gradient, 1e-5), `norm`, `line_search_maxiter`,
     `maxcor` and `ftol` of "L-BFGS-B", `ftol` of "TNC" and "SLSQP", `initial_trust_radius`,
     `max_trust_radius` and `eta` of trust regions, `xatol`, `fatol` and `adaptive` of
-    "Nelder-Mead", `xtol` and `ftol` of "Powell", `rhobeg` and `tol` (the first and the last radius
+    "Nelder-Mead" (and `initial_simplex`), `xtol`, `ftol` and `direc` of "Powell" (whose directions
+    are in `hess_inv`), `rhobeg` and `tol` (the first and the last radius
     of trust) of "COBYLA", `initial_tr_radius` and `final_tr_radius` of "COBYQA"; `tol` stands for
     the tolerances. `jac=True` says that fun returns the gradient too, which is left; functions for
     `jac`, `hess` and `hessp` are not called.
@@ -196,18 +197,21 @@ def _searched(how: str, value: Any, x: Array, given: dict[str, Any], tol: float 
     short = _STEP_TOLERANCE if tol is None else tol
     if how == "nelder-mead":
         known = option("minimize", given, {"maxiter": 200 * x.size, "xatol": short,
-                                           "fatol": short, "adaptive": False})
+                                           "fatol": short, "adaptive": False,
+                                           "initial_simplex": None})
+        first = _table("initial_simplex", known["initial_simplex"], (x.size + 1, x.size))
         end, small = nelder_mead(value, x, known["xatol"], known["fatol"], known["maxiter"],
-                                 known["adaptive"], limits)
+                                 known["adaptive"], limits, first)
         return Minimum(end.points[0], end.values[0], x, end.nit, end.nfev, small, small & False,
                        ()), None
     if how == "powell":
         known = option("minimize", given, {"maxiter": 1000 * x.size, "xtol": short,
-                                           "ftol": short})
+                                           "ftol": short, "direc": None})
         path, small = powell(value, x if limits is None else jnp.clip(x, *limits), known["xtol"],
-                             known["ftol"], known["maxiter"], limits)
+                             known["ftol"], known["maxiter"], limits,
+                             _table("direc", known["direc"], (x.size, x.size)))
         return Minimum(path.x, path.value, x, path.nit, path.nfev, small, small & False,
-                       ()), None
+                       ()), path.directions
     common: dict[str, Any] = {"gtol": 1e-5 if tol is None else tol, "norm": np.inf,
                               "maxiter": 200 * x.size, "line_search_maxiter": 20}
     if how == "tnc":
@@ -244,6 +248,16 @@ def _searched(how: str, value: Any, x: Array, given: dict[str, Any], tol: float 
     else:
         found = newton_cg(fun, x, small, most)
     return found, inverse
+
+
+def _table(name: str, given: Any, shape: tuple[int, int]) -> Array | None:
+    if given is None:
+        return None
+    table: Array = jnp.asarray(given)
+    if table.shape != shape:
+        raise ShapeError(f"functrans.scipy.optimize.minimize: {name} has shape {table.shape}.",
+                         where=user_source(), why=f"it is {shape}.")
+    return table
 
 
 def _small(known: dict[str, Any]) -> Any:

@@ -27,8 +27,11 @@ class Search(NamedTuple):
 
 
 def powell(fun: Callable[[Array], Array], x: Array, xtol: float, ftol: float, maxiter: int,
-           limits: tuple[Array, Array] | None) -> tuple[Search, Array]:
+           limits: tuple[Array, Array] | None, directions: Array | None = None
+           ) -> tuple[Search, Array]:
     """The state at a minimum, and whether the last round changed little.
+
+    The first directions are the axes, or rows of `directions`.
 
     Source: Powell, Computer Journal 7 (1964); Brent, Algorithms for Minimization Without
     Derivatives (1973), ch. 7.
@@ -94,6 +97,7 @@ def powell(fun: Callable[[Array], Array], x: Array, xtol: float, ftol: float, ma
         return Search(x, value, directions, s.value, s.nit + 1, nfev + calls + 1)
 
     value = fun(x)
-    start = Search(x, value, jnp.eye(n, dtype=x.dtype), value, jnp.array(0), jnp.array(1))
+    axes = jnp.eye(n, dtype=x.dtype) if directions is None else directions.astype(x.dtype)
+    start = Search(x, value, axes, value, jnp.array(0), jnp.array(1))
     end = lax.while_loop(unfinished, improve, start)
     return end, small(end) & (end.nit > 0) & jnp.isfinite(end.value)

@@ -21,7 +21,9 @@ from functrans.scipy.optimize.implicit import (
     with_args,
 )
 from functrans.scipy.optimize.least_squares import levenberg_marquardt
+from functrans.scipy.optimize.nonlinear import MODELS, Tolerances, nonlinear_root
 from functrans.scipy.optimize.results import RootResults
+from functrans.scipy.optimize.spectral import spectral_root
 from functrans.scipy.products import lstsq, matmul, pinv, vdot
 from functrans.transforms.derivatives import jacfwd
 from functrans.typing import Array, ArrayLike
@@ -33,18 +35,26 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
     """x with `fun(x, *args) = 0`, near x0; fun returns an array of the shape of x.
 
     `method` is "hybr" or "lm" (both by Levenberg and Marquardt's method with the Jacobian of fun,
-    or `jac`), or "broyden1", which needs no Jacobian after the first. Options are `xtol` (1.49e-8)
-    and `maxfev`. x is differentiated by the implicit function theorem, in what fun closes over and
-    in `args`. Where `success` is False there is no root near. Raises ShapeError for another shape.
+    or `jac`), or "broyden1", which needs no Jacobian after the first. Options of these are `xtol`
+    (1.49e-8) and `maxfev`. Others are "broyden2", "anderson", "linearmixing", "diagbroyden",
+    "excitingmixing" and "krylov", with SciPy's options (`fatol`, `ftol`, `xatol`, `xtol`,
+    `maxiter`, `nit`, `line_search`, `jac_options`; see the functions of these names), and
+    "df-sane" (`fatol`, `ftol`, `maxfev`, `M`). x is differentiated by the implicit function
+    theorem, in what fun closes over and in `args`. Where `success` is False there is no root near.
+    Raises ShapeError for another shape.
 
     >>> import functrans as ft
     >>> found = ft.scipy.optimize.root(lambda x, a: x ** 3 - a, ft.numpy.ones(1), (8.0,))
     >>> found.x.round(4).tolist()
     [2.0]
     """
-    one_of("optimize.root", "method", method, ("hybr", "lm", "broyden1"))
+    one_of("optimize.root", "method", method, ("hybr", "lm", "df-sane", *MODELS))
     one_of("optimize.root", "callback", callback, (None,))
     of_args = with_args("root", fun, args)
+    if method in MODELS and method != "broyden1":
+        return _by_model(method, of_args, x0, tol, dict(options or {}))
+    if method == "df-sane":
+        return spectral_root(of_args, x0, tol, dict(options or {}))
     start = start_of("root", "x0", x0)
     shape = start.shape
     x = start.reshape(-1)
@@ -85,6 +95,18 @@ def root(fun: Function, x0: ArrayLike, args: tuple[Any, ...] = (), method: str =
     at, (success, nfev, nit) = solution(value, x, search)
     return RootResults(at.reshape(shape), success, jnp.where(success, 1, 5),
                        value(at).reshape(shape), nfev, nit)
+
+
+def _by_model(method: str, fun: Function, x0: ArrayLike, tol: float | None,
+              options: dict[str, Any]) -> RootResults:
+    known = option("root", options, {
+        "nit": None, "maxiter": None, "ftol": None, "fatol": tol, "xtol": None, "xatol": None,
+        "tol_norm": None, "line_search": "armijo", "jac_options": None})
+    limits = Tolerances(known["fatol"], known["ftol"], known["xatol"], known["xtol"],
+                        known["tol_norm"], known["nit"], known["maxiter"])
+    x, end, value = nonlinear_root("root", method, fun, x0, dict(known["jac_options"] or {}),
+                                   limits, known["line_search"], None)
+    return RootResults(x, end.converged, jnp.where(end.converged, 1, 2), value, end.calls, end.nit)
 
 
 def _broyden(fun: Function, jacobian: Function, x: Array, xtol: Any, limit: int) -> Any:

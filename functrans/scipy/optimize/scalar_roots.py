@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, overload
 
 from functrans import lax
@@ -11,7 +12,7 @@ from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ConcretizationError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted, is_traced
-from functrans.scipy.arguments import inexact, one_of
+from functrans.scipy.arguments import inexact, known_size, one_of
 from functrans.scipy.optimize.implicit import (
     Function,
     at_least_eps,
@@ -21,10 +22,11 @@ from functrans.scipy.optimize.implicit import (
     with_args,
 )
 from functrans.scipy.optimize.results import ScalarRootResults
+from functrans.scipy.optimize.toms748 import toms748_search
 from functrans.transforms.derivatives import grad
 from functrans.typing import Array, ArrayLike
 
-_BRACKETING = ("bisect", "brentq", "ridder")
+_BRACKETING = ("bisect", "brentq", "brenth", "ridder", "toms748")
 _METHODS = (*_BRACKETING, "newton", "halley", "secant")
 
 
@@ -36,11 +38,11 @@ def root_scalar(f: Function, args: tuple[Any, ...] = (), method: str | None = No
                 ) -> ScalarRootResults:
     """x with `f(x, *args) = 0` for one number: within `bracket`, or near x0.
 
-    `method` is "brentq" (with a bracket), "bisect" or "ridder"; "newton" (with x0), "halley" or
-    "secant" (with x1). Derivatives are automatic, or `fprime` and `fprime2`. The loop is a
-    `while_loop`; the root is differentiated by the implicit function theorem, in what f closes over
-    and in `args`. Raises ArgumentError for a bracket whose ends have one sign, where values are
-    known; `converged` is False otherwise.
+    `method` is "brentq" (with a bracket), "brenth", "bisect", "ridder" or "toms748"; "newton" (with
+    x0), "halley" or "secant" (with x1). Derivatives are automatic, or `fprime` and `fprime2`. The
+    loop is a `while_loop`; the root is differentiated by the implicit function theorem, in what f
+    closes over and in `args`. Raises ArgumentError for a bracket whose ends have one sign, where
+    values are known; `converged` is False otherwise.
 
     >>> import functrans as ft
     >>> found = ft.scipy.optimize.root_scalar(lambda x, a: x * x - a, (2.0,), bracket=(0.0, 2.0))
@@ -53,7 +55,8 @@ def root_scalar(f: Function, args: tuple[Any, ...] = (), method: str | None = No
     how = method.lower()
     one_of("optimize.root_scalar", "method", how, _METHODS)
     known = option("root_scalar", dict(options or {}), {
-        "xtol": xtol, "rtol": rtol, "maxiter": maxiter})
+        "xtol": xtol, "rtol": rtol, "maxiter": maxiter,
+        **({"k": 1} if how == "toms748" else {})})
     of_args = with_args("root_scalar", f, args)
     if how in _BRACKETING:
         if bracket is None or len(bracket) != 2:
@@ -184,6 +187,38 @@ def newton(func: Function, x0: ArrayLike, fprime: Function | None = None,
     return _value(found, full_output)
 
 
+def brenth(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (),
+           xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+           full_output: bool = False, disp: bool = True
+           ) -> Array | tuple[Array, ScalarRootResults]:
+    """The root of f between a and b by Brent's method with hyperbolas, NaN where it is not found.
+
+    Source: Bus and Dekker, ACM TOMS 1 (1975).
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.optimize.brenth(lambda x: x * x - 2, 0.0, 2.0)), 4)
+    1.4142
+    """
+    return _root("brenth", f, a, b, args, xtol, rtol, maxiter, full_output)
+
+
+def toms748(f: Function, a: ArrayLike, b: ArrayLike, args: tuple[Any, ...] = (), k: int = 1,
+            xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100,
+            full_output: bool = False, disp: bool = True
+            ) -> Array | tuple[Array, ScalarRootResults]:
+    """The root of f between a and b by k interpolations a step, NaN where it is not found.
+
+    Source: Alefeld, Potra and Shi, ACM TOMS 21 (1995), algorithm 748.
+
+    >>> import functrans as ft
+    >>> round(float(ft.scipy.optimize.toms748(lambda x: x * x - 2, 0.0, 2.0)), 4)
+    1.4142
+    """
+    steps = known_size("optimize.toms748", "k", k)
+    return _value(root_scalar(f, args, "toms748", (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter,
+                              options={"k": steps}), full_output)
+
+
 def _root(how: str, f: Function, a: ArrayLike, b: ArrayLike, args: Any, xtol: float, rtol: float,
           maxiter: int, full_output: bool) -> Array | tuple[Array, ScalarRootResults]:
     return _value(root_scalar(f, args, how, (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter),
@@ -224,7 +259,8 @@ def _in_bracket(how: str, fun: Function, a: ArrayLike, b: ArrayLike, known: dict
                                 fix="a wider bracket, or method='newton' with x0")
 
     def search(start: Array) -> tuple[Array, Any]:
-        found: tuple[Array, Any] = _SEARCHES[how](value, a, b, xtol, rtol, limit)
+        how_found = partial(toms748_search, k=known["k"]) if how == "toms748" else _SEARCHES[how]
+        found: tuple[Array, Any] = how_found(value, a, b, xtol, rtol, limit)
         return found
 
     root, (count, calls, converged) = solution(value, a, search)
@@ -254,7 +290,8 @@ def _bisected(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int)
     return found, (count, count + 2, close & (fa * fb <= 0))
 
 
-def _brent(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) -> Any:
+def _brent(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int,
+           hyperbolic: bool = False) -> Any:
     fa, fb = f(a), f(b)
 
     def delta(x: Array) -> Array:
@@ -270,13 +307,16 @@ def _brent(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) ->
         d = delta(now)
         half = (blk - now) / 2
         secant = pre == blk
-        # a secant, or the inverse parabola through three points
+        # a secant, or through three points the inverse parabola or a hyperbola
         p1 = jnp.where(fnow == fpre, 1, fnow - fpre)
         line = -fnow * (now - pre) / p1
         dpre = (fpre - fnow) / jnp.where(pre == now, 1, pre - now)
         dblk = (fblk - fnow) / jnp.where(blk == now, 1, blk - now)
-        divisor = dblk * dpre * (fblk - fpre)
-        curve = -fnow * (fblk * dblk - fpre * dpre) / jnp.where(divisor == 0, 1, divisor)
+        if hyperbolic:
+            divisor, rise = fblk * dpre - fpre * dblk, fblk - fpre
+        else:
+            divisor, rise = dblk * dpre * (fblk - fpre), fblk * dblk - fpre * dpre
+        curve = -fnow * rise / jnp.where(divisor == 0, 1, divisor)
         trial = jnp.where(secant, line, curve)
         good = (jnp.abs(spre) > d) & (jnp.abs(fnow) < jnp.abs(fpre)) & (
             2 * jnp.abs(trial) < jnp.minimum(jnp.abs(spre), 3 * jnp.abs(half) - d))
@@ -337,7 +377,8 @@ def _ridders(f: Function, a: Array, b: Array, xtol: Any, rtol: Any, limit: int) 
     return found, (count, 2 * count + 2, close & (fa * fb <= 0))
 
 
-_SEARCHES = {"bisect": _bisected, "brentq": _brent, "ridder": _ridders}
+_SEARCHES = {"bisect": _bisected, "brentq": _brent, "ridder": _ridders,
+             "brenth": partial(_brent, hyperbolic=True)}
 
 
 def _near(how: str, fun: Function, x0: ArrayLike, x1: ArrayLike | None, slopes: list[Any],

@@ -23,8 +23,11 @@ class Simplex(NamedTuple):
 
 
 def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any, maxiter: int,
-                adaptive: bool, limits: Limits = None) -> tuple[Simplex, Array]:
+                adaptive: bool, limits: Limits = None, first: Array | None = None
+                ) -> tuple[Simplex, Array]:
     """The simplex around a minimum, and whether it became small; points are put within limits.
+
+    `first` are the corners to begin with, (n + 1, n), in place of those around x.
 
     Source: Nelder and Mead, Computer Journal 7 (1965); for `adaptive` Gao and Han, Comput. Optim.
     Appl. 51 (2012).
@@ -39,6 +42,7 @@ def nelder_mead(fun: Callable[[Array], Array], x: Array, xatol: Any, fatol: Any,
         else (2.0, 0.5, 0.5)
     corners = jnp.where(x != 0, 1.05 * x, 0.00025)
     points = jnp.concatenate([x[None], jnp.where(jnp.eye(n, dtype=bool), corners, x)])
+    points = points if first is None else first.astype(x.dtype)
     if limits is not None:  # corners beyond an upper bound are reflected, not put on it
         points = within(jnp.where(points > limits[1], 2 * limits[1] - points, points))
     start = _sorted(points, vmap(fun)(points), jnp.array(0), jnp.array(n + 1))
