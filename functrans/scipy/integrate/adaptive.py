@@ -47,11 +47,11 @@ _GAUSS = np.array([
     0.066671344308688137593568809893332, 0.149451349150580593145863396957658,
     0.219086362515982043995534934228163, 0.269266719309996355091226921569469,
     0.295524224714752870173815619188769])
-_X = np.concatenate([-_POINTS, _POINTS[-2::-1]])
-_W = np.concatenate([_KRONROD, _KRONROD[-2::-1]])
-_G = np.zeros(21)
-_G[1:10:2] = _GAUSS
-_G[11:20:2] = _GAUSS[::-1]
+KRONROD_POINTS = np.concatenate([-_POINTS, _POINTS[-2::-1]])
+KRONROD_WEIGHTS = np.concatenate([_KRONROD, _KRONROD[-2::-1]])
+GAUSS_WEIGHTS = np.zeros(21)
+GAUSS_WEIGHTS[1:10:2] = _GAUSS
+GAUSS_WEIGHTS[11:20:2] = _GAUSS[::-1]
 
 
 class _Intervals(NamedTuple):
@@ -145,8 +145,8 @@ def quad(func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: tuple[Any, 
             # unused places hold the whole interval, with no weight
             center = (found.right + found.left) / 2
             width = (found.right - found.left) / 2
-            nodes = center[:, None] + width[:, None] * jnp.asarray(_X).astype(dtype)
-            weights = half[:, None] * jnp.asarray(_W).astype(dtype)
+            nodes = center[:, None] + width[:, None] * jnp.asarray(KRONROD_POINTS).astype(dtype)
+            weights = half[:, None] * jnp.asarray(KRONROD_WEIGHTS).astype(dtype)
             slope = jnp.sum(vmap(vmap(moved))(nodes) * weights)
         if not right_open:
             slope = slope + convert(high, *consts) * high_dot
@@ -185,8 +185,8 @@ def _rule(f: Callable[[Array], Array], left: Array, right: Array) -> tuple[Array
     """The integral over an interval, its error, and the integral of the magnitude."""
     dtype = left.dtype
     half, center = (right - left) / 2, (right + left) / 2
-    y = vmap(f)(center + half * jnp.asarray(_X).astype(dtype))
-    kronrod, gauss = (jnp.asarray(w).astype(dtype) for w in (_W, _G))
+    y = vmap(f)(center + half * jnp.asarray(KRONROD_POINTS).astype(dtype))
+    kronrod, gauss = (jnp.asarray(w).astype(dtype) for w in (KRONROD_WEIGHTS, GAUSS_WEIGHTS))
     value = jnp.sum(kronrod * y)
     size = jnp.sum(kronrod * jnp.abs(y)) * jnp.abs(half)
     spread = jnp.sum(kronrod * jnp.abs(y - value / 2)) * jnp.abs(half)

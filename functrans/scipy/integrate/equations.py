@@ -13,9 +13,16 @@ from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import converted
-from functrans.scipy.arguments import inexact, of_rank, one_of, refused
+from functrans.scipy.arguments import inexact, of_rank, one_of
 from functrans.scipy.integrate.adjoint import odeint as solve_with_adjoint
+from functrans.scipy.integrate.bdf import solve_bdf
+from functrans.scipy.integrate.dense import OdeSolution
+from functrans.scipy.integrate.events import stepped
 from functrans.scipy.integrate.radau import solve_radau
+from functrans.scipy.integrate.steppers import BDF, LSODA, OdeSolver, Radau
+from functrans.scipy.integrate.steppers import DOP853 as Dop853Steps
+from functrans.scipy.integrate.steppers import RK23 as Rk23Steps
+from functrans.scipy.integrate.steppers import RK45 as Rk45Steps
 from functrans.scipy.integrate.steps import StepTolerance, solve
 from functrans.scipy.integrate.tableaus import DOP853, RK23, RK45, Tableau
 from functrans.transforms.flat import check_callable
@@ -23,11 +30,16 @@ from functrans.typing import Array, ArrayLike
 
 _METHODS: Final[Mapping[str, Tableau]] = MappingProxyType(
     {"RK45": RK45, "RK23": RK23, "DOP853": DOP853})
+_SOLVERS: Final[Mapping[str, type[OdeSolver]]] = MappingProxyType(
+    {"RK45": Rk45Steps, "RK23": Rk23Steps, "DOP853": Dop853Steps, "Radau": Radau, "BDF": BDF,
+     "LSODA": LSODA})
 
 
 class OdeResult(NamedTuple):
     """A solution: y has shape (n, times). `success` is False, and y NaN, from a time on that was
-    not reached within `max_steps` steps for each time, or where steps became too small.
+    not reached within `max_steps` steps for each time, or where steps became too small. `status` is
+    1 where an event ended it, and -1 where it failed. `sol` is there with `dense_output`, the
+    times and values of events with `events`.
 
     >>> solve = ft.scipy.integrate.solve_ivp
     >>> found = solve(lambda t, y: -y, (0.0, 1.0), jnp.ones(1), t_eval=jnp.array([1.0]))
@@ -40,32 +52,48 @@ class OdeResult(NamedTuple):
     success: Array
     status: Array
     nfev: Array
+    sol: OdeSolution | None = None
+    t_events: list[Array] | None = None
+    y_events: list[Array] | None = None
 
 
-def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str = "RK45",
-              t_eval: ArrayLike | None = None, dense_output: bool = False, events: None = None,
-              vectorized: bool = False, args: tuple[Any, ...] | None = None, *,
-              rtol: ArrayLike = 1e-3, atol: ArrayLike = 1e-6, max_step: ArrayLike = np.inf,
+def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike,
+              method: str | type[OdeSolver] = "RK45", t_eval: ArrayLike | None = None,
+              dense_output: bool = False, events: Any = None, vectorized: bool = False,
+              args: tuple[Any, ...] | None = None, *, rtol: ArrayLike = 1e-3,
+              atol: ArrayLike = 1e-6, max_step: ArrayLike = np.inf,
               first_step: ArrayLike | None = None, max_steps: int = 100_000,
-              jac: Callable[..., Any] | None = None) -> OdeResult:
+              jac: Callable[..., Any] | None = None, min_step: float = 0.0) -> OdeResult:
     """The solution of y' = `fun(t, y, *args)` with y = y0, a vector, at the first time of t_span.
 
-    `method` is "RK45", "RK23", "DOP853" or, for stiff equations, "Radau" (whose Jacobian is that of
-    fun, or `jac`). The result has the times `t_eval`, and without them those of t_span: how many
-    steps are taken depends on values. All of it is differentiated, through the steps that were
-    taken, in both modes. Raises ArgumentError for `events` and `dense_output`.
+    `method` is "RK45", "RK23", "DOP853" or, for stiff equations, "Radau" or "BDF" (whose Jacobian
+    is that of fun, or `jac`). The result has the times `t_eval`, and without them those of t_span:
+    how many steps are taken depends on values. All of it is differentiated, through the steps that
+    were taken, in both modes.
+
+    Outside of `jit` it has more, by one step after the other. With `dense_output` the result has
+    `sol`, the solution as a function of time. `events` are functions `event(t, y, *args)` whose
+    zeros are found (`t_events`, `y_events`); an attribute `direction` counts those where it rises
+    (1) or falls (-1), and `terminal` ends the solution at the first, or after a number of them.
+    With these, and with the method "LSODA" or a class of solvers, all steps are in the result where
+    there is no `t_eval`. Raises ArgumentError for these under `jit`.
 
     >>> import functrans as ft
     >>> found = ft.scipy.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), ft.numpy.ones(1),
     ...                                      rtol=1e-5)
     >>> round(float(found.y[0, -1]), 3)
     0.368
+    >>> def half(t, y):
+    ...     return y[0] - 0.5
+    >>> found = ft.scipy.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), ft.numpy.ones(1),
+    ...                                      events=half, rtol=1e-5)
+    >>> found.t_events[0].round(3).tolist()
+    [0.693...]
     """
-    one_of("integrate.solve_ivp", "method", method, (*_METHODS, "Radau"))
+    by_class = isinstance(method, type) and issubclass(method, OdeSolver)
+    if not by_class:
+        one_of("integrate.solve_ivp", "method", method, (*_METHODS, "Radau", "BDF", "LSODA"))
     check_callable(fun, "scipy.integrate.solve_ivp")
-    if events is not None or dense_output:
-        raise refused("integrate.solve_ivp", "events and dense_output", "the sizes of results are "
-                      "known before values are.", "t_eval=ft.numpy.linspace(...)")
     y, *span = inexact(y0, t_span[0], t_span[1])
     of_rank("integrate.solve_ivp", "y0", y, 1)
     t0, t1 = (v.real for v in span)
@@ -83,16 +111,30 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str =
     else:
         at = of_rank("integrate.solve_ivp", "t_eval", inexact(t_eval)[0], 1).astype(t0.dtype)
         times = jnp.concatenate([t0[None], at, t1[None]])
+    if by_class or method == "LSODA" or dense_output or events is not None:
+        kind: Any = method if by_class else _SOLVERS[str(method)]
+        slopes = jac if not callable(jac) else lambda t, y: jac(t, y, *more)
+        extra = {"jac": slopes} if kind not in (Rk23Steps, Rk45Steps, Dop853Steps) else {}
+        if kind is LSODA:
+            extra["min_step"] = min_step
+        solver = kind(slope, t0, y, t1, max_step=max_step, rtol=rtol, atol=atol,
+                      first_step=first_step, **extra)
+        found = stepped(solver, None if t_eval is None else at, dense_output, events, more,
+                        max_steps)
+        good = jnp.array(found.status >= 0)
+        return OdeResult(found.t, found.y.T, good, jnp.array(found.status),
+                         jnp.array(solver.nfev), found.sol, found.t_events, found.y_events)
     longest = converted("scipy.integrate", max_step, t0.dtype)
     tolerance = StepTolerance(jnp.maximum(converted("scipy.integrate", rtol, t0.dtype),
                                       100 * float(finfo(t0.dtype).eps)),
                           converted("scipy.integrate", atol, t0.dtype))
-    if method == "Radau":
+    if method in ("Radau", "BDF"):
         slopes = None if jac is None else lambda t, y: jac(t, y, *more)
-        values, ended, evaluations = solve_radau(slope, slopes, y, times, tolerance, longest,
-                                                 first_step, max_steps)
+        implicit = solve_radau if method == "Radau" else solve_bdf
+        values, ended, evaluations = implicit(slope, slopes, y, times, tolerance, longest,
+                                              first_step, max_steps)
     else:
-        values, walk, ended = solve(slope, _METHODS[method], y, times, tolerance, longest,
+        values, walk, ended = solve(slope, _METHODS[str(method)], y, times, tolerance, longest,
                                     first_step, max_steps)
         evaluations = walk.evaluations
     values = values if t_eval is None else values[1:-1]

@@ -39,7 +39,7 @@ _REAL = 3 + 3 ** (2 / 3) - 3 ** (1 / 3)  # the real eigenvalue of the inverse of
 _NEWTON = 10
 
 
-class _State(NamedTuple):
+class RadauState(NamedTuple):
     t: Array
     y: Array
     h: Array
@@ -51,14 +51,12 @@ class _State(NamedTuple):
     rejected: Array
 
 
-def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: Array, times: Array,
-                tolerance: StepTolerance, longest: Any, first: Any, limit: int
-                ) -> tuple[Array, Array, Array]:
-    """The solution at times that go one way; whether the end was reached, and evaluations."""
-    t, end = times[0], times[-1]
-    sign = jnp.where(end >= t, 1, -1).astype(t.dtype)
+def radau_method(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: Array, end: Any,
+                 sign: Any, tolerance: StepTolerance, longest: Any
+                 ) -> Callable[[RadauState], RadauState]:
+    """What tries one step, towards `end`."""
     n = y.size
-    eps = float(finfo(t.dtype).eps)
+    eps = float(finfo(sign.dtype).eps)
     a, c = jnp.asarray(_A).astype(y.dtype), _C
 
     def jacobian(t: Array, y: Array) -> Array:
@@ -89,7 +87,7 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
         z, size, _, count = lax.while_loop(unfinished, improve, (guess, big, big, jnp.array(0)))
         return z, size <= newton, count
 
-    def improve(s: _State, target: Array) -> _State:
+    def improve(s: RadauState) -> RadauState:
         left = sign * (end - s.t)
         last = s.h >= left
         h = sign * jnp.where(last, left, s.h)
@@ -121,7 +119,7 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
         def take(new: Any, old: Any) -> Any:
             return jnp.where(accepted, new, old)
 
-        return _State(take(t, s.t), take(y, s.y), size.astype(s.h.dtype), take(s.t, s.before),
+        return RadauState(take(t, s.t), take(y, s.y), size.astype(s.h.dtype), take(s.t, s.before),
                       take(s.y, s.y_before), take(z, s.stages), s.steps + 1,
                       s.evaluations + 3 * count + 5, ~accepted)
 
@@ -132,30 +130,50 @@ def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: A
         exact = jacfwd(of)(z.reshape(-1))
         return z - jnp.linalg.solve(lax.stop_gradient(exact), of(z.reshape(-1))).reshape(3, n)
 
-    def advance(s: _State, target: Array) -> tuple[_State, Array]:
+    return improve
+
+
+def radau_start(t: Array, y: Array, h: Any) -> RadauState:
+    """Before the first step."""
+    return RadauState(t, y, h, t, y, jnp.zeros((3, y.size), y.dtype), jnp.array(0), jnp.array(2),
+                      jnp.array(False))
+
+
+def radau_value(s: RadauState, target: Array) -> Array:
+    """The polynomial through the beginning of the last step and its three stages."""
+    width = s.t - s.before
+    x = jnp.where(width == 0, 1, (target - s.before) / jnp.where(width == 0, 1, width))
+    places = [0.0, *map(float, _C)]
+    value = s.y_before
+    for i in range(3):
+        basis = jnp.ones_like(x)
+        for k, place in enumerate(places):
+            if k != i + 1:
+                basis = basis * (x - place) / (places[i + 1] - place)
+        value = value + basis * s.stages[i]
+    return jnp.where(target == s.t, s.y, value)
+
+
+def solve_radau(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: Array, times: Array,
+                tolerance: StepTolerance, longest: Any, first: Any, limit: int
+                ) -> tuple[Array, Array, Array]:
+    """The solution at times that go one way; whether the end was reached, and evaluations."""
+    t, end = times[0], times[-1]
+    sign = jnp.where(end >= t, 1, -1).astype(t.dtype)
+    eps = float(finfo(t.dtype).eps)
+    improve = radau_method(fun, jac, y, end, sign, tolerance, longest)
+
+    def advance(s: RadauState, target: Array) -> tuple[RadauState, Array]:
         least = 10 * eps
         s = lax.while_loop(
             lambda s: (sign * (target - s.t) > 0) & (s.steps < limit) & (
                 s.h > least * jnp.abs(s.t)) & jnp.isfinite(s.h),
-            lambda s: improve(s, target), s._replace(steps=jnp.array(0)))
-        # the polynomial through the beginning and the three stages
-        width = s.t - s.before
-        x = jnp.where(width == 0, 1, (target - s.before) / jnp.where(width == 0, 1, width))
-        places = [0.0, *map(float, c)]
-        value = s.y_before
-        for i in range(3):
-            basis = jnp.ones_like(x)
-            for k, place in enumerate(places):
-                if k != i + 1:
-                    basis = basis * (x - place) / (places[i + 1] - place)
-            value = value + basis * s.stages[i]
-        value = jnp.where(target == s.t, s.y, value)
-        return s, jnp.where(sign * (target - s.t) <= 0, value, math.nan)
+            improve, s._replace(steps=jnp.array(0)))
+        return s, jnp.where(sign * (target - s.t) <= 0, radau_value(s, target), math.nan)
 
     f = fun(t, y)
     h = first_step(fun, t, y, f, sign, 3, tolerance, jnp.minimum(longest, jnp.abs(end - t))) \
         if first is None else jnp.abs(converted("scipy.integrate", first, t.dtype))
-    begin = _State(t, y, h, t, y, jnp.zeros((3, n), y.dtype), jnp.array(0), jnp.array(2),
-                   jnp.array(False))
+    begin = radau_start(t, y, h)
     state, values = lax.scan(advance, begin, times[1:])
     return (jnp.concatenate([y[None], values]), sign * (end - state.t) <= 0, state.evaluations)

@@ -1,6 +1,7 @@
 """Minima, roots and fits, differentiated as solutions, with the names of scipy.optimize."""
 
 from functrans.core.errors import publish
+from functrans.scipy.named_result import OptimizeResult
 from functrans.scipy.optimize import elementwise
 from functrans.scipy.optimize.assignment import linear_sum_assignment
 from functrans.scipy.optimize.constraints import Bounds, LinearConstraint, NonlinearConstraint
@@ -25,7 +26,6 @@ from functrans.scipy.optimize.linear import linprog, nnls
 from functrans.scipy.optimize.minimizing import minimize
 from functrans.scipy.optimize.monotone import IsotonicResults, isotonic_regression
 from functrans.scipy.optimize.named_results import (
-    OptimizeResult,
     OptimizeWarning,
     linprog_verbose_callback,
     show_options,

@@ -16,7 +16,7 @@ from functrans.core.dtypes import finfo
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.scipy.arguments import known_size, real, refused
-from functrans.scipy.optimize.named_results import OptimizeResult
+from functrans.scipy.named_result import OptimizeResult
 from functrans.transforms.derivatives import grad
 from functrans.transforms.flat import check_callable
 from functrans.typing import Array, ArrayLike

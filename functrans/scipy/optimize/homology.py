@@ -15,11 +15,11 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
 from functrans.scipy.arguments import known_size, known_values, refused
+from functrans.scipy.named_result import OptimizeResult
 from functrans.scipy.optimize.constraints import sides_of
 from functrans.scipy.optimize.global_minima import box_of
 from functrans.scipy.optimize.implicit import Function, option, scalar_value, with_args
 from functrans.scipy.optimize.minimizing import minimize
-from functrans.scipy.optimize.named_results import OptimizeResult
 from functrans.scipy.spatial.simplices import delaunay
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array

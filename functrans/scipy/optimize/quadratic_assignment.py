@@ -13,10 +13,10 @@ from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.scipy.arguments import known_size, known_values, one_of, real
+from functrans.scipy.named_result import OptimizeResult
 from functrans.scipy.optimize.assignment import linear_sum_assignment
 from functrans.scipy.optimize.global_minima import key_of
 from functrans.scipy.optimize.implicit import option
-from functrans.scipy.optimize.named_results import OptimizeResult
 from functrans.scipy.products import matmul
 from functrans.typing import Array, ArrayLike
 

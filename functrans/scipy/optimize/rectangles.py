@@ -13,9 +13,9 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.ops import segment_min
 from functrans.scipy.arguments import known_size, refused
+from functrans.scipy.named_result import OptimizeResult
 from functrans.scipy.optimize.global_minima import box_of
 from functrans.scipy.optimize.implicit import Function, scalar_value, solution, with_args
-from functrans.scipy.optimize.named_results import OptimizeResult
 from functrans.transforms.derivatives import grad
 from functrans.transforms.vmap import vmap
 from functrans.typing import Array
