@@ -135,6 +135,11 @@ MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     "functrans.scipy.stats": {
         "mstats": 'stats.skew(x, nan_policy="omit"), with NaN for what a mask hides',
     },
+    "functrans.scipy.linalg": {
+        **dict.fromkeys(("get_blas_funcs", "get_lapack_funcs", "find_best_blas_type", "blas",
+                         "lapack"), "ft.scipy.linalg, ft.numpy.linalg, ft.lax.linalg"
+                        "  # routines of BLAS and LAPACK write into memory, which arrays are not"),
+    },
     "functrans.debug": {
         "inspect_array_sharding": "ft.explain(fun, x)  # shows where values lie",
         "DebugEffect": "ft.debug.callback(fun, x)  # effects are of primitives",

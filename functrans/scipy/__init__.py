@@ -10,6 +10,7 @@ from functrans.core.errors import missing_attribute
 if TYPE_CHECKING:
     from functrans.scipy import (
         cluster,
+        differentiate,
         fft,
         integrate,
         interpolate,
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
         stats,
     )
 
-__all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
-           "sparse", "spatial", "special", "stats"]
+__all__ = ["cluster", "differentiate", "fft", "integrate", "interpolate", "linalg", "ndimage",
+           "optimize", "signal", "sparse", "spatial", "special", "stats"]
 
 
 if not TYPE_CHECKING:  # which would take any name for one that there is

@@ -18,15 +18,24 @@ from functrans.core.dtypes import default_int
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import is_traced
-from functrans.scipy.arguments import inexact, known_size, known_values, of_rank, one_of, refused
+from functrans.scipy.arguments import inexact, known_size, known_values, of_rank, one_of
+from functrans.scipy.cluster.disjoint_sets import DisjointSet
+from functrans.scipy.cluster.trees import (
+    dendrogram,
+    from_mlab_linkage,
+    optimal_leaf_ordering,
+    set_link_color_palette,
+    to_mlab_linkage,
+)
 from functrans.scipy.spatial.distance import pdist, squareform
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["ClusterNode", "average", "centroid", "complete", "cophenet", "correspond", "cut_tree",
-           "fcluster", "fclusterdata", "inconsistent", "is_isomorphic", "is_monotonic",
-           "is_valid_im", "is_valid_linkage", "leaders", "leaves_list", "linkage", "maxRstat",
-           "maxdists", "maxinconsts", "median", "num_obs_linkage", "single", "to_tree", "ward",
-           "weighted"]
+__all__ = ["ClusterNode", "DisjointSet", "average", "centroid", "complete", "cophenet",
+           "correspond", "cut_tree", "dendrogram", "fcluster", "fclusterdata", "from_mlab_linkage",
+           "inconsistent", "is_isomorphic", "is_monotonic", "is_valid_im", "is_valid_linkage",
+           "leaders", "leaves_list", "linkage", "maxRstat", "maxdists", "maxinconsts", "median",
+           "num_obs_linkage", "optimal_leaf_ordering", "set_link_color_palette", "single",
+           "to_mlab_linkage", "to_tree", "ward", "weighted"]
 
 
 def _root(x: Array) -> Array:
@@ -53,7 +62,8 @@ def linkage(y: ArrayLike, method: str = "single", metric: Any = "euclidean",
     `method` says how far a third cluster is from two that are joined: "single", "complete",
     "average", "weighted", "centroid", "median" or "ward" (the last three for Euclidean distances).
     n - 1 steps over all distances; heights are differentiated in the observations.
-    Raises ArgumentError for `optimal_ordering` and unknown methods.
+    With `optimal_ordering` leaves are in the order of `optimal_leaf_ordering`, for known values.
+    Raises ArgumentError for unknown methods.
     Source: Lance and Williams, Computer J. 9 (1967).
 
     >>> import functrans as ft
@@ -62,9 +72,6 @@ def linkage(y: ArrayLike, method: str = "single", metric: Any = "euclidean",
     [[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 4.5, 3.0]]
     """
     one_of("cluster.hierarchy.linkage", "method", method, tuple(_UPDATES))
-    if optimal_ordering:
-        raise refused("cluster.hierarchy.linkage", "optimal_ordering",
-                      "the order of leaves is that of the joins.")
     (given,) = inexact(y)
     if given.ndim not in (1, 2):
         raise ShapeError(f"functrans.scipy.cluster.hierarchy.linkage: y has shape {given.shape}.",
@@ -99,7 +106,7 @@ def linkage(y: ArrayLike, method: str = "single", metric: Any = "euclidean",
     start = (jnp.where(jnp.eye(n, dtype=bool), jnp.inf, apart), jnp.ones(n, dtype), places,
              jnp.zeros((n - 1, 4), dtype))
     Z: Array = lax.fori_loop(0, n - 1, join, start)[3]
-    return Z
+    return optimal_leaf_ordering(Z, y, metric) if optimal_ordering else Z
 
 
 def _named(method: str) -> Callable[[ArrayLike], Array]:

@@ -4,6 +4,7 @@ Arguments that only concern SciPy's memory (`overwrite_a`, `check_finite`, ...) 
 """
 
 from functrans.core.errors import publish
+from functrans.scipy.linalg import interpolative
 from functrans.scipy.linalg.banded import (
     cho_solve_banded,
     cholesky_banded,
@@ -12,6 +13,7 @@ from functrans.scipy.linalg.banded import (
     solve_banded,
     solveh_banded,
 )
+from functrans.scipy.linalg.cosine_sine import cossin
 from functrans.scipy.linalg.decompositions import (
     diagsvd,
     eig,
@@ -35,6 +37,7 @@ from functrans.scipy.linalg.equations import (
     solve_lyapunov,
     solve_sylvester,
 )
+from functrans.scipy.linalg.factor_updates import ldl, qr_delete, qr_insert, qr_update
 from functrans.scipy.linalg.functions import (
     coshm,
     cosm,
@@ -50,6 +53,8 @@ from functrans.scipy.linalg.functions import (
     tanhm,
     tanm,
 )
+from functrans.scipy.linalg.pencils import matrix_balance, ordqz, qz
+from functrans.scipy.linalg.reports import LinAlgError, LinAlgWarning
 from functrans.scipy.linalg.riccati import (
     bandwidth,
     cdf2rdf,
@@ -104,6 +109,8 @@ from functrans.scipy.linalg.systems import (
 )
 
 __all__ = [
+    "LinAlgError",
+    "LinAlgWarning",
     "bandwidth",
     "block_diag",
     "cdf2rdf",
@@ -118,6 +125,7 @@ __all__ = [
     "convolution_matrix",
     "coshm",
     "cosm",
+    "cossin",
     "det",
     "dft",
     "diagsvd",
@@ -141,12 +149,14 @@ __all__ = [
     "helmert",
     "hessenberg",
     "hilbert",
+    "interpolative",
     "inv",
     "invhilbert",
     "invpascal",
     "ishermitian",
     "issymmetric",
     "khatri_rao",
+    "ldl",
     "leslie",
     "logm",
     "lstsq",
@@ -154,8 +164,10 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "matmul_toeplitz",
+    "matrix_balance",
     "norm",
     "null_space",
+    "ordqz",
     "orth",
     "orthogonal_procrustes",
     "pascal",
@@ -163,7 +175,11 @@ __all__ = [
     "pinvh",
     "polar",
     "qr",
+    "qr_delete",
+    "qr_insert",
     "qr_multiply",
+    "qr_update",
+    "qz",
     "rq",
     "rsf2csf",
     "schur",
