@@ -112,7 +112,7 @@ def _converged(name: str, evaluate: Evaluate, x: Array, out: tuple[int, ...], op
         lost = ~jnp.isfinite(df) | ~jnp.broadcast_to(jnp.isfinite(x), out)
         return jnp.where(met, 0, jnp.where(lost, -3, jnp.where(error > 10 * last, -1, 1)))
 
-    def unfinished(s: Any) -> Array:
+    def unfinished(s: Any) -> Any:
         return jnp.any(s[4] == 1) & (s[-1] < most)
 
     def improve(s: Any) -> Any:
@@ -242,8 +242,7 @@ def hessian(f: Callable[[Array], Any], x: ArrayLike, *,
     given = dict(tolerances or {})
     (at,) = real("differentiate.hessian", x)
     # the inner derivative is found to more digits than are asked of the outer one
-    rtol = given.get("rtol")
-    finer = given | {"rtol": None if rtol is None else rtol / 100}
+    finer = given | ({"rtol": given["rtol"] / 100} if given.get("rtol") is not None else {})
 
     def slope(v: Array) -> Array:
         found: Array = jacobian(f, v, tolerances=finer, **how).df

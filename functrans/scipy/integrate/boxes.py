@@ -105,7 +105,7 @@ class _Boxes(NamedTuple):
     high: Array
     value: Array  # (boxes, size)
     error: Array
-    count: Array
+    used: Array
     steps: Array
 
 
@@ -218,13 +218,13 @@ def integrated(f: Callable[[Array], Array], a: Array, b: Array, rule: Rule,
             highs = jnp.where(corners > 0, high, low + half)
             value, error = vmap(lambda x, y: applied(x, y, fun))(lows, highs)
             slots = jnp.concatenate([worst[None].astype(jnp.int32),
-                                     (s.count + jnp.arange(children - 1)).astype(jnp.int32)])
+                                     (s.used + jnp.arange(children - 1)).astype(jnp.int32)])
             return _Boxes(s.low.at[slots].set(lows), s.high.at[slots].set(highs),
                           s.value.at[slots].set(value), s.error.at[slots].set(error),
-                          s.count + children - 1, s.steps + 1)
+                          s.used + children - 1, s.steps + 1)
 
         s = lax.while_loop(unfinished, improve, state)
-        numbers = jnp.stack([s.count, s.steps]).astype(dtype)
+        numbers = jnp.stack([s.used, s.steps]).astype(dtype)
         return (jnp.sum(s.value, 0), jnp.sum(s.error, 0), s.low, s.high, s.value, s.error, numbers)
 
     @search.defjvp
@@ -302,7 +302,7 @@ def quad_vec(f: Callable[..., Any], a: ArrayLike, b: ArrayLike, epsabs: float = 
     if not full_output:
         return value, length(error)
     good = allowed(value, error)
-    used = slice(None) if is_traced(boxes.count) else slice(int(boxes.count))
+    used = slice(None) if is_traced(boxes.used) else slice(int(boxes.used))
     return value, length(error), OptimizeResult(
         success=good, status=jnp.where(good, 0, 1), neval=len(rule.points) * (
             2 * boxes.steps + len(edges) - 1),

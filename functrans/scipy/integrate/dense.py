@@ -115,4 +115,5 @@ class OdeSolution:
 
 
 def _number(t: Any) -> float:
-    return float(lax.stop_gradient(t) if isinstance(t, Tracer) else t)
+    number: Any = lax.stop_gradient(t) if isinstance(t, Tracer) else t
+    return float(number)

@@ -148,7 +148,7 @@ def tanhsinh(f: Callable[..., Any], a: ArrayLike, b: ArrayLike, *, args: Any = (
         rough = jnp.where(d1 == 0, 0, scale * 10 ** jnp.minimum(guess, 0))
         return lax.stop_gradient(jnp.where(k < 2, d1, jnp.maximum(rough, floor)))
 
-    def done(s: Any) -> Array:
+    def done(s: Any) -> Any:
         k, _, _, now, _, error, _ = s
         met = (error <= absolute + relative * jnp.abs(now)) | ~jnp.isfinite(now)
         return jnp.all(met) & (k > least)

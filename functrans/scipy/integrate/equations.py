@@ -114,7 +114,8 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: ArrayLike,
     if by_class or method == "LSODA" or dense_output or events is not None:
         kind: Any = method if by_class else _SOLVERS[str(method)]
         slopes = jac if not callable(jac) else lambda t, y: jac(t, y, *more)
-        extra = {"jac": slopes} if kind not in (Rk23Steps, Rk45Steps, Dop853Steps) else {}
+        explicit = kind in (Rk23Steps, Rk45Steps, Dop853Steps)
+        extra: dict[str, Any] = {} if explicit else {"jac": slopes}
         if kind is LSODA:
             extra["min_step"] = min_step
         solver = kind(slope, t0, y, t1, max_step=max_step, rtol=rtol, atol=atol,

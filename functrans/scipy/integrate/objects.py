@@ -110,7 +110,7 @@ class ode:
                                 fix=", ".join(sorted(options)))
         self._options: dict[str, Any] = options | integrator_params
         stiff = how in ("vode", "zvode") and str(self._options["method"]).lower() == "bdf"
-        self._kind: type[OdeSolver] = BDF if stiff else _INTEGRATORS[how]
+        self._kind: Any = BDF if stiff else _INTEGRATORS[how]
         return self
 
     def set_f_params(self, *args: Any) -> ode:

@@ -62,7 +62,8 @@ def known(name: str, x: Any) -> float:
         raise ArgumentError(f"functrans.scipy.integrate.{name}: values are traced.",
                             where=user_source(), why="which steps are taken depends on them.",
                             fix="functrans.scipy.integrate.solve_ivp(..., t_eval=times)")
-    return float(value)
+    number: Any = value
+    return float(number)
 
 
 class OdeSolver(ABC):
@@ -378,7 +379,8 @@ class Radau(_Implicit):
             self._slope, jac, self.y, self.t_bound, sign, self._tolerance, longest)
 
     def _last(self) -> Array:
-        return self._state.y
+        y: Array = self._state.y
+        return y
 
     def _within(self) -> DenseOutput:
         state: RadauState = self._state
@@ -403,7 +405,8 @@ class BDF(_Implicit):
             self._slope, jac, self.t_bound, sign, self._tolerance, longest)
 
     def _last(self) -> Array:
-        return self._state.differences[0]
+        y: Array = self._state.differences[0]
+        return y
 
     def _within(self) -> DenseOutput:
         state: BdfState = self._state
@@ -432,7 +435,7 @@ class LSODA(OdeSolver):
                  jac: Any = None, lband: int | None = None, uband: int | None = None,
                  vectorized: bool = False) -> None:
         super().__init__(fun, t0, y0, t_bound, vectorized)
-        self._options = {"max_step": max_step, "rtol": rtol, "atol": atol}
+        self._options: dict[str, Any] = {"max_step": max_step, "rtol": rtol, "atol": atol}
         self._jac, self.min_step, self.stiff, self._warned = jac, min_step, False, 0
         self._now: OdeSolver = RK45(self._slope, self.t, self.y, self.t_bound,
                                     first_step=first_step, **self._options)

@@ -114,7 +114,7 @@ def ordqz(A: ArrayLike, B: ArrayLike, sort: Any = "lhp", output: str = "real",
 
 def _eigenvalues(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
     """alpha and beta of a pencil, from the inverse at a point between eigenvalues."""
-    size = max(np.linalg.norm(a), np.finfo(float).tiny) / max(np.linalg.norm(b), 1e-300)
+    size = max(float(np.linalg.norm(a)), 1e-300) / max(float(np.linalg.norm(b)), 1e-300)
     best, shift = np.inf, 0.0
     for trial in (0.37, -0.61, 1.13, -1.71, 0.083):
         condition = np.linalg.cond(a - trial * size * b)
@@ -136,7 +136,7 @@ def _first(alpha: Matrix, beta: Matrix, sort: Any) -> Matrix:
         return np.asarray(sort(alpha, beta), bool)
     if sort in ("lhp", "rhp"):
         real = np.real(alpha)
-        return ((real < 0) if sort == "lhp" else (real > 0)) & (beta != 0)
+        return np.asarray(((real < 0) if sort == "lhp" else (real > 0)) & (beta != 0))
     inside = np.abs(alpha) < np.abs(beta)
     return inside if sort == "iuc" else (np.abs(alpha) > np.abs(beta)) | (beta == 0)
 
@@ -263,12 +263,12 @@ def matrix_balance(A: ArrayLike, permute: bool = True, scale: bool = True, separ
                                         _like((n,), np.int32)), a)
     if separate:
         return b, (scaling, order)
-    rows = jnp.zeros((n, n), real).at[order, jnp.arange(n)].set(scaling[order])
+    rows = jnp.zeros((n, n), real).at[order, jnp.arange(n)].set(scaling)
     return b, rows
 
 
 def _balanced(a: Matrix, permute: bool, scale: bool) -> tuple[Matrix, Matrix, Matrix]:
-    """The matrix, the scaling of each original row, and the order."""
+    """The matrix, the scaling of each of its rows, and the order."""
     n = len(a)
     order, factors = np.arange(n), np.ones(n)
     low, high = 0, n - 1
@@ -311,6 +311,4 @@ def _balanced(a: Matrix, permute: bool, scale: bool) -> tuple[Matrix, Matrix, Ma
                 a[i, low:] /= f
                 a[:high + 1, i] *= f
                 again = True
-    scaling = np.ones(n)
-    scaling[order] = factors
-    return a, scaling, order
+    return a, factors, order

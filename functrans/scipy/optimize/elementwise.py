@@ -194,7 +194,7 @@ def find_minimum(f: Callable[..., Any], init: tuple[ArrayLike, ArrayLike, ArrayL
             return (jnp.where(swap, x3, x1), x2, jnp.where(swap, x1, x3),
                     jnp.where(swap, f3, f1), f2, jnp.where(swap, f1, f3), *rest)
 
-        def allowed(x2: Array) -> Array:
+        def allowed(x2: Array) -> Any:
             return jnp.abs(x2) * tol["xrtol"] + tol["xatol"]
 
         def status_of(s: Any) -> Array:
@@ -306,8 +306,8 @@ def bracket_root(f: Callable[..., Any], xl0: ArrayLike, xr0: ArrayLike | None = 
     zero = jnp.zeros(l0.shape, jnp.int32)
     f_l, f_r = fun(l0), fun(r0)
     # the first bracket is that between the two points
-    begin = (r0, l0, l0, r0, f_r, f_l, f_l, f_r, zero, zero + 2)
-    begin = tuple(map(lax.stop_gradient, begin))
+    begin = tuple(map(lax.stop_gradient,
+                      (r0, l0, l0, r0, f_r, f_l, f_l, f_r, zero, zero + 2)))
     s, _ = lax.while_loop(lambda s: jnp.any(status_of(s[0]) == 1) & (s[1] < limit),
                           lambda s: (improve(s[0]), s[1] + 1), (begin, jnp.array(0)))
     inner_l, l, inner_r, r, g_l, fl, g_r, fr, nit, nfev = s
@@ -370,9 +370,9 @@ def bracket_minimum(f: Callable[..., Any], xm0: ArrayLike, *, xl0: ArrayLike | N
         return _take(open_, (b, c, d, fb, fc, fun(d), nit + 1, nfev + 1), s)
 
     zero = jnp.zeros(l.shape, jnp.int32)
-    begin = (jnp.where(flip, r, l), m, jnp.where(flip, l, r), jnp.where(flip, fr, fl), fm,
-             jnp.where(flip, fl, fr), zero, zero + 3)
-    begin = tuple(map(lax.stop_gradient, begin))
+    begin = tuple(map(lax.stop_gradient, (
+        jnp.where(flip, r, l), m, jnp.where(flip, l, r), jnp.where(flip, fr, fl), fm,
+        jnp.where(flip, fl, fr), zero, zero + 3)))
     s, _ = lax.while_loop(lambda s: jnp.any(status_of(s[0]) == 1) & (s[1] < limit),
                           lambda s: (improve(s[0]), s[1] + 1), (begin, jnp.array(0)))
     a, b, c, fa, fb, fc, nit, nfev = s

@@ -67,7 +67,7 @@ def of_last_steps(alpha: Any, w0: float, memory: int) -> JacobianModel:
 
     def solve(state: State, f: Array) -> Array:
         dx, df, scale, count = state
-        step = -scale * f
+        step: Array = -scale * f
         if not memory:
             return step
         used = jnp.arange(memory) < count

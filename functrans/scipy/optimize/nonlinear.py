@@ -128,7 +128,7 @@ def search(fun: Function, x: Array, how: str, given: dict[str, Any], tolerances:
         return gmres(along, f, tol=tol, restart=min(given.get("inner_maxiter", 20), x.size),
                      maxiter=1, M=given.get("inner_M"))[0]
 
-    def ended(x: Array, f: Array, dx: Array, count: Array) -> Array:
+    def ended(x: Array, f: Array, dx: Array, count: Array) -> Any:
         if nit is not None:
             return jnp.asarray(count >= nit)
         size, step = norm(f), norm(dx)

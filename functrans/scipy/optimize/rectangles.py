@@ -24,12 +24,12 @@ _DEEPEST = 40  # trisections of one side: 3**-40 is below the epsilon of doubles
 
 
 class _Rectangles(NamedTuple):
-    """Rectangles in the unit box: centers, trisections of each side, values; the first `count`."""
+    """Rectangles in the unit box: centers, trisections of each side, values; the first `used`."""
 
     centers: Array
     levels: Array
     values: Array
-    count: Array
+    used: Array
     nit: Array
 
 
@@ -60,11 +60,11 @@ def direct(func: Function, bounds: Any, *, args: tuple[Any, ...] = (), eps: floa
     of_args = with_args("direct", func, args)
     lower, upper = box_of("direct", bounds)
     n = lower.size
-    for name, value, most in (("eps", eps, math.inf), ("vol_tol", vol_tol, 1.0),
-                              ("len_tol", len_tol, 1.0), ("f_min_rtol", f_min_rtol, 1.0)):
-        if not 0 <= value <= most:
-            raise ArgumentError(f"functrans.scipy.optimize.direct: {name} is {value}.",
-                                where=user_source(), why=f"it is from 0 to {most}.")
+    for name, given, top in (("eps", eps, math.inf), ("vol_tol", vol_tol, 1.0),
+                             ("len_tol", len_tol, 1.0), ("f_min_rtol", f_min_rtol, 1.0)):
+        if not 0 <= given <= top:
+            raise ArgumentError(f"functrans.scipy.optimize.direct: {name} is {given}.",
+                                where=user_source(), why=f"it is from 0 to {top}.")
     most = known_size("optimize.direct", "maxfun", 1000 * n if maxfun is None else maxfun)
     rounds = known_size("optimize.direct", "maxiter", maxiter)
     capacity = most + 2 * n * (n + 2)
@@ -98,12 +98,12 @@ def direct(func: Function, bounds: Any, *, args: tuple[Any, ...] = (), eps: floa
         place, lowest = best_of(s)
         volume, length = small(s.levels[place])
         deep = jnp.min(s.levels[place]) >= _DEEPEST - 1
-        more = (s.count < most) & ((s.nit < rounds) | (s.nit == 1))
+        more = (s.used < most) & ((s.nit < rounds) | (s.nit == 1))
         return more & ~(near(lowest) | volume | length | deep)
 
     def chosen(s: _Rectangles) -> tuple[Array, Array]:
         """Of each size the best rectangle, and whether it may have the lowest point."""
-        kind = jnp.where(jnp.arange(capacity) < s.count, class_of(s.levels), classes)
+        kind = jnp.where(jnp.arange(capacity) < s.used, class_of(s.levels), classes)
         lows = segment_min(s.values, kind, classes + 1)[:classes]
         places = jnp.where(s.values == lows[jnp.minimum(kind, classes - 1)],
                            jnp.arange(capacity), capacity)
@@ -131,13 +131,13 @@ def direct(func: Function, bounds: Any, *, args: tuple[Any, ...] = (), eps: floa
         rank = jnp.zeros(n, order.dtype).at[order].set(jnp.arange(n, dtype=order.dtype))
         # along the best side is divided first: its thirds stay the largest
         new_levels = levels + ((rank[None] <= rank[:, None]) & long[None]).astype(levels.dtype)
-        slot = s.count + 2 * (jnp.cumsum(long) - 1)
+        slot = s.used + 2 * (jnp.cumsum(long) - 1)
         slots = jnp.where(long[:, None], slot[:, None] + jnp.arange(2), capacity).reshape(-1)
         return _Rectangles(
             s.centers.at[slots].set(points, mode="drop"),
             s.levels.at[slots].set(jnp.repeat(new_levels, 2, axis=0), mode="drop").at[place].add(
                 long.astype(levels.dtype)),
-            s.values.at[slots].set(heights, mode="drop"), s.count + 2 * jnp.sum(long), s.nit)
+            s.values.at[slots].set(heights, mode="drop"), s.used + 2 * jnp.sum(long), s.nit)
 
     def improve(s: _Rectangles) -> _Rectangles:
         where, good = chosen(s)
@@ -146,17 +146,17 @@ def direct(func: Function, bounds: Any, *, args: tuple[Any, ...] = (), eps: floa
 
         def one(i: Any, s: _Rectangles) -> _Rectangles:
             if locally_biased:
-                found: _Rectangles = lax.cond(good[i] & (s.count + 2 * n <= capacity), divided,
+                found: _Rectangles = lax.cond(good[i] & (s.used + 2 * n <= capacity), divided,
                                               lambda s, _: s, s, where[i])
                 return found
 
-            def equals(s: _Rectangles) -> Array:
-                there = jnp.arange(capacity) < s.count
+            def equals(s: _Rectangles) -> Any:
+                there = jnp.arange(capacity) < s.used
                 return there & (class_of(s.levels) == i) & (s.values == lows[i])
 
             # those that are divided become smaller, and are of this class no more
             found = lax.while_loop(
-                lambda s: good[i] & (s.count + 2 * n <= capacity) & jnp.any(equals(s)),
+                lambda s: good[i] & (s.used + 2 * n <= capacity) & jnp.any(equals(s)),
                 lambda s: divided(s, jnp.argmax(equals(s))), s)
             return found
 
@@ -174,8 +174,8 @@ def direct(func: Function, bounds: Any, *, args: tuple[Any, ...] = (), eps: floa
         place, lowest = best_of(s)
         volume, length = small(s.levels[place])
         status = jnp.where(near(lowest), 3, jnp.where(volume, 4, jnp.where(length, 5, jnp.where(
-            s.count >= most, 1, 2))))
-        return lower + (upper - lower) * s.centers[place], (status, s.count, s.nit)
+            s.used >= most, 1, 2))))
+        return lower + (upper - lower) * s.centers[place], (status, s.used, s.nit)
 
     def stationary(x: Array) -> Array:
         slope = grad(lambda v: scalar_value("direct", of_args, v))(x)

@@ -259,7 +259,8 @@ def _in_bracket(how: str, fun: Function, a: ArrayLike, b: ArrayLike, known: dict
                                 fix="a wider bracket, or method='newton' with x0")
 
     def search(start: Array) -> tuple[Array, Any]:
-        how_found = partial(toms748_search, k=known["k"]) if how == "toms748" else _SEARCHES[how]
+        how_found: Any = partial(toms748_search, k=known["k"]) if how == "toms748" else \
+            _SEARCHES[how]
         found: tuple[Array, Any] = how_found(value, a, b, xtol, rtol, limit)
         return found
 

@@ -54,7 +54,7 @@ def spectral_root(fun: Function, x0: ArrayLike, tol: float | None, options: dict
             slack = first / (1 + nit) ** 2
             allowed = jnp.max(history) + slack
 
-            def low(a: Array, f: Array) -> Array:
+            def low(a: Array, f: Array) -> Any:
                 return vdot(f, f) <= allowed - _STEEP * a**2 * now
 
             def seeking(t: Any) -> Any:
