@@ -93,7 +93,7 @@ NARROW = {
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
 # absent (triton, scipy)
 LAZY = {"sympy", "triton", "importlib.metadata", "scipy.optimize", "scipy.sparse.linalg", "mpi4py",
-        "mpi4py.MPI"}
+        "mpi4py.MPI", "matplotlib.pyplot"}
 # what `import functrans`, or a program from the disk cache, does without: 20 ms of the import, and
 # 30 of the first result
 DEFERRED = {
@@ -157,7 +157,7 @@ ANSWERED = ("tests/as_jax", "tests/ecosystem", "examples/jax_libraries")
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors",
-                    "scipy", "mpi4py", "functrans"}
+                    "scipy", "mpi4py", "matplotlib", "functrans"}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -329,11 +328,12 @@ def _draw(found: dict[str, Any], top: float, orientation: str, no_labels: bool, 
     """By matplotlib, into `ax` or the current axes."""
     if ax is None:
         try:
-            ax = importlib.import_module("matplotlib.pyplot").gca()
+            import matplotlib.pyplot  # noqa: PLC0415  # may be absent
         except ImportError:
             raise ArgumentError("functrans.scipy.cluster.hierarchy.dendrogram: matplotlib is not "
                                 "installed.", where=user_source(), why="it draws the tree.",
                                 fix="no_plot=True, or pip install matplotlib") from None
+        ax = matplotlib.pyplot.gca()
     upright = orientation in ("top", "bottom")
     for xs, ys, color in zip(found["icoord"], found["dcoord"], found["color_list"]):
         ax.plot(*((xs, ys) if upright else (ys, xs)), color=color)

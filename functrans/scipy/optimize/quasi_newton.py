@@ -24,19 +24,44 @@ class HessianUpdateStrategy(ABC):
 
     @abstractmethod
     def initialize(self, n: int, approx_type: str) -> None:
-        """Begin with n variables; `approx_type` is "hess", or "inv_hess" for the inverse."""
+        """Begin with n variables; `approx_type` is "hess", or "inv_hess" for the inverse.
+
+        >>> strategy = ft.scipy.optimize.BFGS()
+        >>> strategy.initialize(3, "inv_hess")
+        >>> strategy.get_matrix().shape
+        (3, 3)
+        """
 
     @abstractmethod
     def update(self, delta_x: ArrayLike, delta_grad: ArrayLike) -> None:
-        """Take in a step and the change of the gradient along it."""
+        """Take in a step and the change of the gradient along it.
+
+        >>> strategy = ft.scipy.optimize.SR1(init_scale=1.0)
+        >>> strategy.initialize(1, "hess")
+        >>> strategy.update([1.0], [5.0])
+        >>> strategy.get_matrix().tolist()
+        [[5.0]]
+        """
 
     @abstractmethod
     def dot(self, p: ArrayLike) -> Array:
-        """The product of the matrix and a vector."""
+        """The product of the matrix and a vector.
+
+        >>> strategy = ft.scipy.optimize.BFGS()
+        >>> strategy.initialize(1, "hess")
+        >>> strategy.dot([3.0]).tolist()
+        [3.0]
+        """
 
     @abstractmethod
     def get_matrix(self) -> Array:
-        """The matrix."""
+        """The matrix.
+
+        >>> strategy = ft.scipy.optimize.SR1()
+        >>> strategy.initialize(1, "hess")
+        >>> strategy.get_matrix().tolist()
+        [[1.0]]
+        """
 
 
 class _FullHessian(HessianUpdateStrategy):
