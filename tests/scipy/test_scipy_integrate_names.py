@@ -134,6 +134,14 @@ def test_stiff_equations_by_bdf():
     np.testing.assert_allclose(ft.grad(end)(2.0), slopes[1], rtol=1e-6)
 
 
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("method", ["BDF", "Radau"])
+def test_implicit_steps_of_complex_values(method):
+    found = integrate.solve_ivp(lambda t, y: 1j * y, (0.0, 1.0), jnp.ones(1, complex),
+                                method=method, rtol=1e-6)
+    np.testing.assert_allclose(found.y[:, -1], [np.exp(1j)], atol=1e-4)
+
+
 def ground(t, y):
     return y[0]
 

@@ -151,7 +151,8 @@ def dendrogram(Z: ArrayLike, p: int = 30, truncate_mode: str | None = None,
                leaf_label_func: Callable[[int], str] | None = None,
                show_contracted: bool = False,
                link_color_func: Callable[[int], str] | None = None, ax: Any = None,
-               above_threshold_color: str = "C0") -> dict[str, Any]:
+               above_threshold_color: str = "C0"
+               ) -> dict[str, list[list[float]] | list[str] | list[int] | None]:
     """The lines of the tree of a linkage: a dict of their places, colours and leaves.
 
     `icoord` and `dcoord` are the four corners of each join, `ivl` the labels of leaves, `leaves`

@@ -18,6 +18,7 @@ from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.numpy.common import converted
+from functrans.primitives.matrix import is_complex
 from functrans.scipy.integrate.steps import (
     GROW,
     SAFETY,
@@ -88,7 +89,8 @@ def bdf_method(fun: Derivative, jac: Callable[[Array, Array], Any] | None, end: 
                          jnp.minimum(0.03, jnp.sqrt(jnp.asarray(tolerance.rtol))))
 
     def jacobian(t: Array, y: Array) -> Array:
-        found: Any = jacfwd(lambda v: fun(t, v))(y) if jac is None else jac(t, y)
+        found: Any = jacfwd(lambda v: fun(t, v), holomorphic=is_complex(y))(y) \
+            if jac is None else jac(t, y)
         return jnp.asarray(found).astype(y.dtype)
 
     def corrected(t: Array, predicted: Array, psi: Array, c: Array) -> Any:

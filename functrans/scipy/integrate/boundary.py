@@ -175,8 +175,8 @@ def solve_bvp(fun: Callable[..., Any], bc: Callable[..., Any], x: ArrayLike, y: 
     traced = is_traced(of_slope(start, guess[:, 0], first, *c1) + jnp.sum(nodes))
     begin = [lax.stop_gradient(v) for v in (nodes, guess.T, first)]
 
-    def system_of(consts: Any) -> _System:
-        return _System(lambda *a: of_slope(*a, *consts[0]), lambda *a: of_ends(*a, *consts[1]))
+    def system_of(consts: Any) -> _Collocation:
+        return _Collocation(lambda *a: of_slope(*a, *consts[0]), lambda *a: of_ends(*a, *consts[1]))
 
     def refined(consts: Any, capacity: int, mesh: _Mesh) -> _Mesh:
         system = system_of(consts)
@@ -258,7 +258,7 @@ def _hermite(x: Array, y: Array, slopes: Array, at: Array) -> tuple[Array, Array
             f0 + t * (2 * bend + 3 * t * turn))
 
 
-class _System:
+class _Collocation:
     """The equations of a mesh."""
 
     def __init__(self, slope: Callable[..., Array], ends: Callable[..., Array]) -> None:
@@ -326,7 +326,8 @@ def _between(x: Array, y: Array, slopes: Array, at: Array) -> tuple[Array, Array
     return (y[:-1] + h * t * (f0 + t * (bend + t * turn)), f0 + t * (2 * bend + 3 * t * turn))
 
 
-def _newton(system: _System, mesh: _Mesh, tol: float, close: float) -> tuple[Array, Array, Array]:
+def _newton(system: _Collocation, mesh: _Mesh, tol: float, close: float
+            ) -> tuple[Array, Array, Array]:
     """Damped steps of Newton's method, which are judged by the length of the next one."""
     x = mesh.x
     goal = 2 / 3 * 5e-2 * tol
@@ -372,7 +373,7 @@ def _newton(system: _System, mesh: _Mesh, tol: float, close: float) -> tuple[Arr
     return y, p, ~jnp.isfinite(length(dy, dp))
 
 
-def _improved(system: _System, mesh: _Mesh, tol: float, close: float, capacity: int) -> _Mesh:
+def _improved(system: _Collocation, mesh: _Mesh, tol: float, close: float, capacity: int) -> _Mesh:
     """The solution on this mesh, and a finer mesh where it is needed."""
     y, p, singular = _newton(system, mesh, tol, close)
     x = mesh.x

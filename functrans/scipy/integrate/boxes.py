@@ -260,7 +260,8 @@ def quad_vec(f: Callable[..., Any], a: ArrayLike, b: ArrayLike, epsabs: float = 
              epsrel: float = 1e-8, norm: str = "2", cache_size: float = 100e6, limit: int = 10000,
              workers: int = 1, points: Sequence[float] | None = None,
              quadrature: str | None = None, full_output: bool = False, *,
-             args: tuple[Any, ...] = ()) -> Any:
+             args: tuple[Any, ...] = ()
+             ) -> tuple[Array, Array] | tuple[Array, Array, OptimizeResult]:
     """The integral of an array `f(x, *args)` of one number from a to b, and the error's norm.
 
     Intervals are halved, at most `limit` times, until the `norm` ("2" or "max") of the error is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,10 @@ class _Watched(NamedTuple):
 
 def _watched(events: Any, args: tuple[Any, ...]) -> list[_Watched]:
     found = []
+    if not callable(events) and not isinstance(events, Iterable):
+        raise ArgumentError(f"functrans.scipy.integrate.solve_ivp: events are {events!r}.",
+                            where=user_source(), why="they are functions of time and value.",
+                            fix="events=[lambda t, y: y[0]]")
     for event in ([events] if callable(events) else list(events)):
         check_callable(event, "scipy.integrate.solve_ivp: an event")
         terminal = getattr(event, "terminal", False)

@@ -17,6 +17,7 @@ from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
 from functrans.numpy.common import converted
+from functrans.primitives.matrix import is_complex
 from functrans.scipy.integrate.steps import (
     GROW,
     SAFETY,
@@ -60,7 +61,8 @@ def radau_method(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: 
     a, c = jnp.asarray(_A).astype(y.dtype), _C
 
     def jacobian(t: Array, y: Array) -> Array:
-        found: Any = jacfwd(lambda v: fun(t, v))(y) if jac is None else jac(t, y)
+        found: Any = jacfwd(lambda v: fun(t, v), holomorphic=is_complex(y))(y) \
+            if jac is None else jac(t, y)
         return jnp.asarray(found).astype(y.dtype)
 
     def residual(z: Array, t: Array, y: Array, h: Array) -> Array:
@@ -127,7 +129,7 @@ def radau_method(fun: Derivative, jac: Callable[[Array, Array], Any] | None, y: 
         def of(v: Array) -> Array:
             return residual(v.reshape(3, n), t, y, h).reshape(-1)
 
-        exact = jacfwd(of)(z.reshape(-1))
+        exact = jacfwd(of, holomorphic=is_complex(z))(z.reshape(-1))
         return z - jnp.linalg.solve(lax.stop_gradient(exact), of(z.reshape(-1))).reshape(3, n)
 
     return improve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from functrans import numpy as jnp
@@ -10,11 +11,14 @@ from functrans.core.source import user_source
 from functrans.numpy.linalg.factorizations import matrices
 from functrans.primitives import matrix
 from functrans.scipy.arguments import known_size, of_rank
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 
-def cossin(X: Any, p: int | None = None, q: int | None = None, separate: bool = False,
-           swap_sign: bool = False, compute_u: bool = True, compute_vh: bool = True) -> Any:
+def cossin(X: ArrayLike | Sequence[ArrayLike], p: int | None = None, q: int | None = None,
+           separate: bool = False, swap_sign: bool = False, compute_u: bool = True,
+           compute_vh: bool = True
+           ) -> tuple[Array | None, Array, Array | None] | tuple[
+               tuple[Array, Array] | None, Array, tuple[Array, Array] | None]:
     """U, CS and V* of a unitary matrix X = U CS V*, where U and V have two blocks on the diagonal.
 
     X is (m, m) with blocks of p rows and q columns, or the four blocks (x11, x12, x21, x22). CS has
@@ -34,7 +38,7 @@ def cossin(X: Any, p: int | None = None, q: int | None = None, separate: bool = 
     if isinstance(X, (tuple, list)) and len(X) == 4 and jnp.ndim(X[0]) == 2:
         blocks = [jnp.asarray(x) for x in X]
         p, q = blocks[0].shape
-        x = jnp.concatenate([jnp.concatenate(blocks[:2], axis=1),
+        x: Any = jnp.concatenate([jnp.concatenate(blocks[:2], axis=1),
                              jnp.concatenate(blocks[2:], axis=1)])
     else:
         x = X

@@ -52,7 +52,8 @@ def _rank(name: str, eps_or_k: Any, sizes: Array, most: int) -> int:
     return max(int((value > float(eps_or_k) * value.max(initial=0)).sum()), 1)
 
 
-def interp_decomp(A: Any, eps_or_k: float, rand: bool = True, rng: Any = None) -> Any:
+def interp_decomp(A: Any, eps_or_k: float, rand: bool = True, rng: Any = None
+                  ) -> tuple[Array, Array] | tuple[int, Array, Array]:
     """idx and proj: A[:, idx[:k]] times [1, proj] is A[:, idx], of rank k.
 
     With a precision `eps_or_k` below 1 also k, before them: the least rank whose relative error is

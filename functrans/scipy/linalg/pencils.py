@@ -79,7 +79,7 @@ def qz(A: ArrayLike, B: ArrayLike, output: str = "real", lwork: object = None, s
     return found
 
 
-def ordqz(A: ArrayLike, B: ArrayLike, sort: Any = "lhp", output: str = "real",
+def ordqz(A: ArrayLike, B: ArrayLike, sort: str | Callable[..., Any] = "lhp", output: str = "real",
           overwrite_a: bool = False, overwrite_b: bool = False, check_finite: bool = True
           ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """S, T, alpha, beta, Q and Z as of `qz`, with chosen eigenvalues alpha / beta first.
@@ -237,7 +237,8 @@ def _ratios(s: Matrix, t: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def matrix_balance(A: ArrayLike, permute: bool = True, scale: bool = True, separate: bool = False,
-                   overwrite_a: bool = False) -> tuple[Array, Any]:
+                   overwrite_a: bool = False
+                   ) -> tuple[Array, Array] | tuple[Array, tuple[Array, Array]]:
     """B and T with B = T**-1 A T, whose rows and columns have norms that are alike.
 
     T is a permutation (with `permute`), which brings isolated eigenvalues to the corners, times

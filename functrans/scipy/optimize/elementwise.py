@@ -13,7 +13,7 @@ from typing import Any
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.dtypes import finfo
-from functrans.core.errors import ArgumentError, ShapeError, publish
+from functrans.core.errors import ArgumentError, ShapeError, publish, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import known_size, real, refused
 from functrans.scipy.named_result import OptimizeResult
@@ -57,6 +57,13 @@ def _tolerances(name: str, given: Mapping[str, Any] | None, defaults: dict[str, 
     return {k: defaults[k] if (given or {}).get(k) is None else (given or {})[k] for k in defaults}
 
 
+def _of_points(name: str, init: Any, count: int) -> None:
+    if not isinstance(init, (tuple, list)) or len(init) != count:
+        raise ArgumentError(f"functrans.scipy.optimize.elementwise.{name}: init is {shown(init)}.",
+                            where=user_source(), why=f"it has {count} points.",
+                            fix=f"bracket_{name.removeprefix('find_')}(f, x).bracket")
+
+
 def _no_callback(name: str, callback: Any) -> None:
     if callback is not None:
         raise refused(f"optimize.elementwise.{name}", "callback", "the search is a compiled loop.",
@@ -90,6 +97,7 @@ def find_root(f: Callable[..., Any], init: tuple[ArrayLike, ArrayLike], /, *,
     [2.0, 3.0]
     """
     _no_callback("find_root", callback)
+    _of_points("find_root", init, 2)
     fun, (a, b) = _function("find_root", f, args, list(init))
     info = finfo(a.dtype)
     eps, tiny = float(info.eps), float(info.tiny)
@@ -178,6 +186,7 @@ def find_minimum(f: Callable[..., Any], init: tuple[ArrayLike, ArrayLike, ArrayL
     [1.0, 2.0]
     """
     _no_callback("find_minimum", callback)
+    _of_points("find_minimum", init, 3)
     fun, (a, m, b) = _function("find_minimum", f, args, list(init))
     info = finfo(a.dtype)
     eps, tiny = float(info.eps), float(info.tiny)

@@ -141,8 +141,7 @@ def _sampled(how: Any, count: int, d: int) -> tuple[Table, Table]:
         raise ArgumentError(f"functrans.scipy.optimize.shgo: sampling_method is {how!r}.",
                             where=user_source(),
                             fix="'simplicial', 'halton', or a function (n, dims) -> points in "
-                                "[0, 1]; of Sobol's such a function: lambda n, d: "
-                                "ft.scipy.stats.qmc.Sobol(d).random(n)")
+                                "[0, 1], (n, dims)")
     if d == 1:
         order = np.argsort(unit[:, 0])
         neighbors = np.full((len(unit), 2), -1)

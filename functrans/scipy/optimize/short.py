@@ -72,7 +72,8 @@ def _fewest(maxiter: int | None, maxfun: int | None) -> int | None:
 def fsolve(func: Function, x0: ArrayLike, args: Any = (), fprime: Function | None = None,
            full_output: bool | int = False, col_deriv: bool | int = False,
            xtol: float = 1.49012e-8, maxfev: int = 0, band: None = None,
-           epsfcn: float | None = None, factor: float = 100, diag: None = None) -> Any:
+           epsfcn: float | None = None, factor: float = 100, diag: None = None
+           ) -> Array | tuple[Array, dict[str, Array], Array, str]:
     """A root of a function of a vector; see `root`, which says whether it was found.
 
     With `full_output` also a dict (`nfev`, `fvec`, and of the Jacobian q r at x `fjac`, which is q
@@ -114,7 +115,7 @@ def leastsq(func: Function, x0: ArrayLike, args: Any = (), Dfun: Function | None
             full_output: bool | int = False, col_deriv: bool | int = False,
             ftol: float = 1.49012e-8, xtol: float = 1.49012e-8, gtol: float = 0.0,
             maxfev: int = 0, epsfcn: float | None = None, factor: float = 100, diag: None = None
-            ) -> Any:
+            ) -> tuple[Array, Array] | tuple[Array, Array, dict[str, Array], str, Array]:
     """x with the least sum of squares of residuals, and 1 where it was found; see `least_squares`.
 
     With `full_output` x, the inverse of J' J (of which the covariance is the variance of residuals
@@ -140,7 +141,7 @@ def leastsq(func: Function, x0: ArrayLike, args: Any = (), Dfun: Function | None
 def fmin(func: Function, x0: ArrayLike, args: Any = (), xtol: float = 1e-4, ftol: float = 1e-4,
          maxiter: int | None = None, maxfun: int | None = None, full_output: bool | int = 0,
          disp: bool | int = 0, retall: bool | int = 0, callback: None = None,
-         initial_simplex: ArrayLike | None = None) -> Any:
+         initial_simplex: ArrayLike | None = None) -> Array | tuple[Array, ...]:
     """A minimum by Nelder and Mead's method; see `minimize`.
 
     With `full_output` also its value, the numbers of iterations and evaluations, and 0 where it was
@@ -162,7 +163,7 @@ def fmin_bfgs(f: Function, x0: ArrayLike, fprime: Function | None = None, args: 
               gtol: float = 1e-5, norm: float = np.inf, epsilon: Any = _STEP,
               maxiter: int | None = None, full_output: bool | int = 0, disp: bool | int = 0,
               retall: bool | int = 0, callback: None = None, xrtol: float = 0, c1: float = 1e-4,
-              c2: float = 0.9, hess_inv0: None = None) -> Any:
+              c2: float = 0.9, hess_inv0: None = None) -> Array | tuple[Array, ...]:
     """A minimum by BFGS; see `minimize`. Gradients are automatic: `fprime` is not called.
 
     With `full_output` also its value, the gradient, the inverse Hessian, the numbers of evaluations
@@ -181,7 +182,9 @@ def fmin_bfgs(f: Function, x0: ArrayLike, fprime: Function | None = None, args: 
     found = minimize(f, x0, _tuple(args), method="BFGS",
                      options=_options(gtol=gtol, norm=norm, maxiter=maxiter))
     _told(disp, found)
-    return (found.x, found.fun, found.jac, found.hess_inv, found.nfev, found.njev,
+    inverse = found.hess_inv
+    assert inverse is not None
+    return (found.x, found.fun, found.jac, inverse, found.nfev, found.njev,
             found.status) if full_output else found.x
 
 
@@ -189,7 +192,7 @@ def fmin_cg(f: Function, x0: ArrayLike, fprime: Function | None = None, args: An
             gtol: float = 1e-5, norm: float = np.inf, epsilon: Any = _STEP,
             maxiter: int | None = None, full_output: bool | int = 0, disp: bool | int = 0,
             retall: bool | int = 0, callback: None = None, c1: float = 1e-4, c2: float = 0.4
-            ) -> Any:
+            ) -> Array | tuple[Array, ...]:
     """A minimum by conjugate gradients; see `minimize`. `fprime` is not called.
 
     With `full_output` also its value, the numbers of evaluations of f and of the gradient, and 0
@@ -237,7 +240,7 @@ def fmin_l_bfgs_b(func: Function, x0: ArrayLike, fprime: Function | None = None,
 def fmin_powell(func: Function, x0: ArrayLike, args: Any = (), xtol: float = 1e-4,
                 ftol: float = 1e-4, maxiter: int | None = None, maxfun: int | None = None,
                 full_output: bool | int = 0, disp: bool | int = 0, retall: bool | int = 0,
-                callback: None = None, direc: ArrayLike | None = None) -> Any:
+                callback: None = None, direc: ArrayLike | None = None) -> Array | tuple[Array, ...]:
     """A minimum by Powell's method, along one direction after the other; see `minimize`.
 
     With `full_output` also its value, the directions, the numbers of iterations and evaluations,
@@ -253,7 +256,9 @@ def fmin_powell(func: Function, x0: ArrayLike, args: Any = (), xtol: float = 1e-
                      options=_options(xtol=xtol, ftol=ftol, maxiter=_fewest(maxiter, maxfun),
                                       direc=direc))
     _told(disp, found)
-    return (found.x, found.fun, found.hess_inv, found.nit, found.nfev,
+    directions = found.hess_inv
+    assert directions is not None
+    return (found.x, found.fun, directions, found.nit, found.nfev,
             found.status) if full_output else found.x
 
 
@@ -261,7 +266,7 @@ def fmin_ncg(f: Function, x0: ArrayLike, fprime: Function | None = None,
              fhess_p: Function | None = None, fhess: Function | None = None, args: Any = (),
              avextol: float = 1e-5, epsilon: Any = _STEP, maxiter: int | None = None,
              full_output: bool | int = 0, disp: bool | int = 0, retall: bool | int = 0,
-             callback: None = None, c1: float = 1e-4, c2: float = 0.9) -> Any:
+             callback: None = None, c1: float = 1e-4, c2: float = 0.9) -> Array | tuple[Array, ...]:
     """A minimum by Newton's method with conjugate gradients; see `minimize`.
 
     Derivatives are automatic: `fprime`, `fhess_p` and `fhess` are not called, and `epsilon`, the
@@ -320,7 +325,8 @@ def fmin_slsqp(func: Function, x0: ArrayLike, eqcons: Sequence[Function] = (),
                fprime: Function | None = None, fprime_eqcons: Function | None = None,
                fprime_ieqcons: Function | None = None, args: Any = (), iter: int = 100,
                acc: float = 1e-6, iprint: int = 1, disp: Any = None,
-               full_output: bool | int = 0, epsilon: Any = _STEP, callback: None = None) -> Any:
+               full_output: bool | int = 0, epsilon: Any = _STEP, callback: None = None
+               ) -> Array | tuple[Array, Array, Array, Array, str]:
     """A minimum under constraints by a sequence of quadratic programs; see `minimize`.
 
     Functions of `eqcons`, or the vector of `f_eqcons`, are 0; those of `ieqcons`, or that of
@@ -368,7 +374,7 @@ def fmin_cobyla(func: Function, x0: ArrayLike, cons: Any, args: Any = (), consar
 
 def brute(func: Function, ranges: Sequence[Any], args: Any = (), Ns: int = 20,
           full_output: bool | int = 0, finish: Any = fmin, disp: bool = False, workers: Any = 1
-          ) -> Any:
+          ) -> Array | tuple[Array, ...]:
     """The lowest point of a grid, and from there on a minimum by `finish` (None: the point).
 
     A range is a pair of ends, between which there are `Ns` places, or a slice with a step, whose
@@ -407,7 +413,8 @@ def brute(func: Function, ranges: Sequence[Any], args: Any = (), Ns: int = 20,
 
 
 def fminbound(func: Function, x1: ArrayLike, x2: ArrayLike, args: Any = (), xtol: float = 1e-5,
-              maxfun: int = 500, full_output: bool | int = 0, disp: int = 1) -> Any:
+              maxfun: int = 500, full_output: bool | int = 0, disp: int = 1
+              ) -> Array | tuple[Array, ...]:
     """A minimum of a function of one number between two; see `minimize_scalar`.
 
     With `full_output` also its value, 0 where it was found, and the number of evaluations. It is
@@ -425,7 +432,7 @@ def fminbound(func: Function, x1: ArrayLike, x2: ArrayLike, args: Any = (), xtol
 
 
 def brent(func: Function, args: Any = (), brack: Any = None, tol: float = 1.48e-8,
-          full_output: bool | int = 0, maxiter: int = 500) -> Any:
+          full_output: bool | int = 0, maxiter: int = 500) -> Array | tuple[Array, ...]:
     """A minimum of a function of one number by Brent's method; see `minimize_scalar`.
 
     With `full_output` also its value, and the numbers of iterations and evaluations.
@@ -440,7 +447,7 @@ def brent(func: Function, args: Any = (), brack: Any = None, tol: float = 1.48e-
 
 
 def golden(func: Function, args: Any = (), brack: Any = None, tol: float = _STEP,
-           full_output: bool | int = 0, maxiter: int = 5000) -> Any:
+           full_output: bool | int = 0, maxiter: int = 5000) -> Array | tuple[Array, ...]:
     """A minimum of a function of one number by golden sections; see `minimize_scalar`.
 
     With `full_output` also its value, and the number of evaluations.
