@@ -132,8 +132,8 @@ def test_solve_ivp_says_where_it_did_not_arrive():
     found = integrate.solve_ivp(lambda t, y: y * y, (0.0, 2.0), np.ones(1), t_eval=[0.5, 1.5])
     assert not found.success and found.status == -1
     assert np.isfinite(found.y[0, 0]) and np.isnan(found.y[0, 1])
-    with pytest.raises(ArgumentError, match="events"):
-        integrate.solve_ivp(prey, (0.0, 1.0), FIRST, events=lambda t, y: y[0])
+    with pytest.raises(ArgumentError, match="events are 3"):
+        integrate.solve_ivp(lambda t, y: y, (0.0, 1.0), [1.0], events=3)
 
 
 def pendulum(y, t, a):
