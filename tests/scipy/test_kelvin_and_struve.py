@@ -77,7 +77,7 @@ def test_struve(order):
             between = np.array([float(mpmath.struveh(order + 0.3, x)) for x in X])
         np.testing.assert_allclose(special.struve(order + 0.3, X), between, 1e-12, 1e-14)
         assert np.isnan(special.struve(order + 0.3, -1.0))
-    assert np.isnan(special.struve(np.array([30.5, 31.0, -1.0]), 1.0)).all()
+    assert np.isnan(special.struve(np.array([1000.5, np.nan]), 1.0)).all()
     np.testing.assert_allclose(special.struve(np.array([0.0, 1.0, 2.0]), np.inf),
                                [0, 2 / np.pi, np.inf])
 

@@ -13,11 +13,20 @@ from functrans.scipy.special.bessel import (
     j0,
     j1,
     jn,
-    jv,
     spherical_jn,
     y0,
     y1,
     yn,
+)
+from functrans.scipy.special.bessel_orders import (
+    hankel1,
+    hankel1e,
+    hankel2,
+    hankel2e,
+    jv,
+    jve,
+    yv,
+    yve,
 )
 from functrans.scipy.special.distributions import (
     bdtr,

@@ -8,7 +8,7 @@ from typing import Final
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans.scipy.special.bessel import jv
+from functrans.scipy.special.bessel_orders import jv
 from functrans.scipy.special.common import in_double, operands, partials
 from functrans.scipy.special.modified_bessel import iv, ive, kv, kve
 from functrans.typing import Array, ArrayLike

@@ -1,4 +1,4 @@
-"""Bessel functions of the first and second kind, spherical ones, and Airy's functions."""
+"""Bessel functions of integer orders, and spherical ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
+from functrans.scipy.special.bessel_orders import jv_ as _jv
 from functrans.scipy.special.common import (
     EULER,
     in_double,
@@ -20,12 +21,11 @@ from functrans.scipy.special.common import (
     over_nodes,
     partials,
     polynomial,
-    pushed,
     wide,
 )
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["bessel_jn", "j0", "j1", "jn", "jv", "spherical_jn", "y0", "y1", "yn"]
+__all__ = ["bessel_jn", "j0", "j1", "jn", "spherical_jn", "y0", "y1", "yn"]
 
 _FAR: Final = 25.0
 """From where Hankel's asymptotic series is exact for orders 0 and 1."""
@@ -215,126 +215,12 @@ def yn(n: Array, x: Array) -> Array:
     return _yn(n, x)
 
 
-# Real orders of the first kind ---------------------------------------------------------------
-
-_GROWTH: Final = 1e150
-_LIMIT: Final = 40_000
-
-
-def _jv_series(v: Array, x: Array) -> Array:
-    """The power series, whose terms hardly cancel for x^2 / 4 < 2 (v + 1)."""
-    square = -0.25 * x * x
-
-    def step(k: Any, total: Array, term: Array) -> tuple[Array, Array]:
-        term = term * square / (k * (k + v))
-        return total + term, term
-
-    one = jnp.ones_like(x)
-    total, _ = loop(step, (one, one), lambda total, term: lax.abs(term) > 1e-22, 200)
-    return total * lax.exp(v * lax.log(0.5 * x) - lax.lgamma(v + 1.0))
-
-
-def _jv_hankel(v: Array, x: Array) -> Array:
-    mu = 4.0 * v * v
-
-    def step(k: Any, p: Array, q: Array, term: Array) -> tuple[Array, ...]:
-        odd = -term * (mu - (4.0 * k - 3.0) ** 2) / (8.0 * (2.0 * k - 1.0) * x)
-        even = odd * (mu - (4.0 * k - 1.0) ** 2) / (8.0 * (2.0 * k) * x)
-        return p + even, q - odd, even
-
-    one = jnp.ones_like(x)
-    p, q, _ = loop(step, (one, jnp.zeros_like(x), one),
-                   lambda p, q, term: lax.abs(term) > 1e-18, 30)
-    # x less (v / 2 + 1 / 4) pi, by the angle of v alone, which is reduced first
-    angle = (0.5 * math.pi) * (jnp.remainder(v, 4.0) + 0.5)
-    s, c = lax.sin(x), lax.cos(x)
-    cosine = c * lax.cos(angle) + s * lax.sin(angle)
-    sine = s * lax.cos(angle) - c * lax.sin(angle)
-    return lax.sqrt(2 / (math.pi * x)) * (p * cosine - q * sine)
-
-
-def _jv_recurrence(v: Array, x: Array) -> Array:
-    """Miller's downward recurrence over orders, normalised by DLMF 10.23.15."""
-    goal = lax.stop_gradient(jnp.maximum(lax.floor(v), 0.0))
-    first = v - goal
-    most = lax.stop_gradient(jnp.maximum(x, goal))
-    half = lax.floor(0.5 * (most + 24.0 + 9.0 * lax.cbrt(most)))
-
-    def step(k: Any, upper: Array, lower: Array, norm: Array, weight: Array, found: Array,
-             i: Array) -> tuple[Array, ...]:
-        # lower is of order first + 2 i, of weight (first + 2 i) Gamma(first + i) / i!
-        at = first + 2.0 * i
-        norm = norm + at * weight * lower
-        found = jnp.where(goal == 2.0 * i, lower, found)
-        before = 2.0 * at / x * lower - upper
-        found = jnp.where(goal == 2.0 * i - 1.0, before, found)
-        after = 2.0 * (at - 1.0) / x * before - lower
-        weight = weight * i / jnp.where(i > 1, first + i - 1.0, 1.0)
-        scale = jnp.where(lax.abs(after) > _GROWTH, 1 / _GROWTH, 1.0)
-        return (before * scale, after * scale, norm * scale, weight, found * scale, i - 1.0)
-
-    none = jnp.zeros_like(x)
-    start = lax.exp(lax.lgamma(first + half) - lax.lgamma(half + 1.0))
-    _, last, norm, _, found, _ = loop(
-        step, (none, jnp.full_like(x, 1e-200), none, start, none, half),
-        lambda u, lower, n, w, f, i: i > 0, _LIMIT)
-    found = jnp.where(goal == 0, last, found)
-    norm = norm + last * lax.exp(lax.lgamma(first + 1.0))
-    return found / norm * lax.exp(first * lax.log(0.5 * x))
-
-
-def _jv_value(v: Array, x: Array) -> Array:
-    whole = v == lax.floor(v)
-    proper = (lax.abs(x) < math.inf) & (x != 0) & (lax.abs(v) < 1e4) \
-        & ((x > 0) | whole) & (whole | (v > -1))
-    flipped = proper & whole & (v < 0)
-    order = jnp.where(proper, jnp.where(flipped, -v, v), 0.0)
-    size = jnp.where(proper, jnp.where(x < 0, -x, x), 1.0)
-    small = 0.25 * size * size < 2.0 * (order + 1.0)
-    large = ~small & (size > _FAR) & (size > 0.5 * order * order + 20.0)
-    bounded = ~small & ~large & (size < 3e4)
-    value = jnp.where(small, _jv_series(jnp.where(small, order, 0.0), jnp.where(small, size, 1.0)),
-                      jnp.where(large, _jv_hankel(jnp.where(large, order, 0.0),
-                                                  jnp.where(large, size, 50.0)),
-                                _jv_recurrence(jnp.where(bounded, order, 0.0),
-                                               jnp.where(bounded, size, 3.0))))
-    value = jnp.where(small | large | bounded, value, math.nan)
-    odd = whole & (jnp.remainder(v, 2.0) == 1)
-    value = jnp.where(odd & (flipped != (x < 0)), -value, value)
-    at_zero = jnp.where(v == 0, 1.0, jnp.where((v > 0) | whole, 0.0, math.inf))
-    value = jnp.where(proper, value, jnp.where((x == 0) & (lax.abs(v) < 1e4) & (whole | (v > -1)),
-                                               at_zero, math.nan))
-    return jnp.where((lax.abs(x) == math.inf) & (lax.abs(v) < 1e4), 0.0, value)
-
-
-def _jv_slope(out: Array, v: Array, x: Array) -> Array:
-    """J_v' by two neighbours, or by the upper one where the lower is below order -1."""
-    low = (v < 1) & (v != lax.floor(v))
-    between = 0.5 * (_jv(jnp.where(low, 1.0, v) - 1.0, x) - _jv(jnp.where(low, 0.0, v) + 1.0, x))
-    upper = v / jnp.where(low, x, 1.0) * out - _jv(jnp.where(low, v, 0.0) + 1.0, x)
-    return jnp.where(low, upper, between)
-
-
-_jv: Callable[..., Array] = partials(pushed(_jv_value, 0), _jv_slope)(_jv_value)
-
-
-@wide
-def jv(v: Array, x: Array) -> Array:
-    """The Bessel function of the first kind of order v > -1 or of any integer, |v| < 10,000.
-
-    The power series, Miller's recurrence, or Hankel's asymptotic series. NaN for other orders,
-    and for x < 0 unless v is an integer.
-
-    >>> import functrans as ft
-    >>> round(float(ft.scipy.special.jv(2, 1.0)), 4)
-    0.1149
-    """
-    return _jv(v, x)
+# Integer and spherical orders ------------------------------------------------------------------
 
 
 @wide
 def jn(n: Array, x: Array) -> Array:
-    """The Bessel function of the first kind of integer order n, |n| < 10,000.
+    """The Bessel function of the first kind of integer order n, |n| < 100,000.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.jn(2, 1.0)), 4)

@@ -11,6 +11,7 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.primitives import special
+from functrans.scipy.special.bessel_orders import by_kind, modified_family
 from functrans.scipy.special.common import (
     EULER,
     HALF_LOG_2PI,
@@ -22,7 +23,7 @@ from functrans.scipy.special.common import (
     pushed,
     wide,
 )
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["i0", "i0e", "i1", "i1e", "iv", "ive", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve"]
 
@@ -235,9 +236,13 @@ _kve: Callable[..., Array] = partials(pushed(_kv_scaled, 0),
                 lambda out, v, x: out - 0.5 * (_kve(v - 1.0, x) + _kve(v + 1.0, x)))(_kv_scaled)
 
 
-@wide
-def kv(v: Array, x: Array) -> Array:
-    """The modified Bessel function of the second kind of real order v, for x > 0.
+_COMPLEX_K: Final = modified_family(True)
+_kv_of = by_kind("kv", _kv, _COMPLEX_K[0])
+_kve_of = by_kind("kve", _kve, _COMPLEX_K[1])
+
+
+def kv(v: ArrayLike, x: ArrayLike) -> Array:
+    """The modified Bessel function of the second kind of real order v, for x > 0 or complex.
 
     The trapezoidal rule for an integral of Schläfli's type (DLMF 10.32.9).
 
@@ -245,18 +250,17 @@ def kv(v: Array, x: Array) -> Array:
     >>> round(float(ft.scipy.special.kv(0.5, 1.0)), 4)
     0.4611
     """
-    return _kv(v, x)
+    return _kv_of(v, x)
 
 
-@wide
-def kve(v: Array, x: Array) -> Array:
+def kve(v: ArrayLike, x: ArrayLike) -> Array:
     """exp(x) kv(v, x).
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.kve(0.5, 1.0)), 4)
     1.2533
     """
-    return _kve(v, x)
+    return _kve_of(v, x)
 
 
 @wide
@@ -359,25 +363,29 @@ def _ive_slope(v: Array, x: Array) -> Array:
     return 0.5 * (_ive(v - 1.0, x) + _ive(v + 1.0, x))
 
 
-@wide
-def iv(v: Array, x: Array) -> Array:
-    """The modified Bessel function of the first kind of real order v, |v| < 10,000.
+_COMPLEX_I: Final = modified_family(False)
+_iv_of = by_kind("iv", _iv, _COMPLEX_I[0])
+_ive_of = by_kind("ive", _ive, _COMPLEX_I[1])
 
-    The power series, and Hankel's asymptotic one for large x. NaN for x < 0 unless v is an integer.
+
+def iv(v: ArrayLike, x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind of real order v, |v| < 10,000, or complex x.
+
+    The power series, and Hankel's asymptotic one for large x. NaN for real x < 0 unless v is
+    an integer.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.iv(0.5, 1.0)), 4)
     0.9377
     """
-    return _iv(v, x)
+    return _iv_of(v, x)
 
 
-@wide
-def ive(v: Array, x: Array) -> Array:
+def ive(v: ArrayLike, x: ArrayLike) -> Array:
     """exp(-|x|) iv(v, x).
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.ive(0.5, 1.0)), 4)
     0.345
     """
-    return _ive(v, x)
+    return _ive_of(v, x)

@@ -13,7 +13,8 @@ from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.numpy.common import cast
 from functrans.scipy.arguments import known_size
-from functrans.scipy.special.bessel import jv, yn
+from functrans.scipy.special.bessel import yn
+from functrans.scipy.special.bessel_orders import jv
 from functrans.scipy.special.common import elementwise, in_double, operands, partials
 from functrans.scipy.special.modified_bessel import iv, kv
 from functrans.scipy.special.quadrature import (
