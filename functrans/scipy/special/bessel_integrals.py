@@ -1,7 +1,7 @@
 """Integrals of Bessel, Airy and Struve functions of order 0 from 0, or to infinity.
 
-Up to 2 or 3 by power series, or as far as those have terms of one sign; beyond by an integral over a
-falling exponential, of which a complex argument gives both kinds.
+Up to 2 or 3 by power series, or as far as those have terms of one sign; beyond by an integral over
+a falling exponential, of which a complex argument gives both kinds.
 """
 
 from __future__ import annotations

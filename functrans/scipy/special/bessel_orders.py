@@ -12,7 +12,7 @@ from functrans import lax
 from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.numpy.common import operand, promote_dtypes_inexact
-from functrans.scipy.special.common import in_double, operands, partials, pushed
+from functrans.scipy.special.common import operands, partials, pushed
 from functrans.scipy.special.cylinder import (
     FAR,
     LARGEST_ORDER,
@@ -28,7 +28,8 @@ from functrans.scipy.special.gammas import gammaln
 from functrans.transforms.composite import composite
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["by_kind", "hankel1", "hankel1e", "hankel2", "hankel2e", "jv", "jv_", "jve", "modified_family", "order_and_number", "yv", "yv_", "yve"]
+__all__ = ["by_kind", "hankel1", "hankel1e", "hankel2", "hankel2e", "jv", "jv_", "jve",
+           "modified_family", "order_and_number", "yv", "yv_", "yve"]
 
 _TINY = 1e-3
 
@@ -296,9 +297,9 @@ _hankel_of = [by_kind(f"hankel{1 + k // 2}{'e' if k % 2 else ''}", None,
 def jv(v: ArrayLike, z: ArrayLike) -> Array:
     """The Bessel function of the first kind of real order v, |v| < 100,000, also of complex z.
 
-    By Hankel functions, whose integral of Laplace's type and recurrence over orders take as long for
-    a large z as for a small one, and below the order by their Wronskian. NaN for real z < 0 unless v
-    is an integer.
+    By Hankel functions, whose integral of Laplace's type and recurrence over orders take as long
+    for a large z as for a small one, and below the order by their Wronskian. NaN for real z < 0
+    unless v is an integer.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.jv(2, 1.0)), 4)

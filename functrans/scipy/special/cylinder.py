@@ -14,12 +14,12 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans.scipy.special.common import loop, over_nodes, polynomial
+from functrans.scipy.special.common import loop, polynomial
 from functrans.scipy.special.gammas import rgamma
 from functrans.typing import Array
 
-__all__ = ["FAR", "LAPLACE_NODES", "LAPLACE_WEIGHTS", "STEP_OF_SCALE", "LARGEST_ORDER",
-           "cos_pi", "first_scaled", "second_scaled", "sin_pi", "unit"]
+__all__ = ["FAR", "LAPLACE_NODES", "LAPLACE_WEIGHTS", "LARGEST_ORDER", "cos_pi", "first_far",
+           "first_scaled", "second_scaled", "sin_pi", "times_scale", "unit"]
 
 # exp(-s) over s > 0 by double exponentials, s = exp(t - exp(-t)): a function whose singularities
 # are on the negative or the imaginary axis is exact to the last digits

@@ -1,4 +1,4 @@
-"""Derivatives of Bessel functions, further spherical ones, zeros, and functions of a few lines."""
+"""Further spherical Bessel functions, nodes on other intervals, and functions of a few lines."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from functrans import numpy as jnp
 from functrans.core.dtypes import default_float
 from functrans.numpy.common import cast
 from functrans.scipy.arguments import known_size
-from functrans.scipy.special.bessel import yn
-from functrans.scipy.special.bessel_orders import jv
 from functrans.scipy.special.common import elementwise, in_double, operands, partials
-from functrans.scipy.special.modified_bessel import iv, kv
+from functrans.scipy.special.modified_bessel import iv
 from functrans.scipy.special.quadrature import (
     roots_chebyt,
     roots_chebyu,
@@ -25,10 +23,9 @@ from functrans.scipy.special.quadrature import (
 )
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["diric", "euler", "factorialk", "ivp", "jn_zeros", "jnp_zeros", "jvp", "kvp",
-           "roots_chebyc", "roots_chebys", "roots_sh_chebyt", "roots_sh_chebyu", "roots_sh_jacobi",
-           "roots_sh_legendre", "sinc", "softplus", "spherical_in", "spherical_kn",
-           "spherical_yn", "stirling2", "yn_zeros", "ynp_zeros"]
+__all__ = ["diric", "euler", "factorialk", "roots_chebyc", "roots_chebys", "roots_sh_chebyt",
+           "roots_sh_chebyu", "roots_sh_jacobi", "roots_sh_legendre", "sinc", "softplus",
+           "spherical_in", "spherical_kn", "spherical_yn", "stirling2"]
 
 
 @elementwise
@@ -69,51 +66,6 @@ def diric(x: ArrayLike, n: int) -> Array:
     sign = jnp.where(turns % 2 == 0, 1.0, -1.0) if count % 2 == 0 else 1.0
     around = 1.0 - rest * rest * (count * count - 1) / 24.0
     return cast(sign * jnp.where(near, around, far), y.dtype)
-
-
-# Derivatives -----------------------------------------------------------------------------------
-
-
-def _derivative(name: str, fun: Callable[..., Array], v: ArrayLike, z: ArrayLike, n: int,
-                alternating: bool, sign: int) -> Array:
-    """The n-th derivative by the orders beside v (DLMF 10.6.7 and 10.29.5)."""
-    count = known_size(f"special.{name}", "n", n, 0)
-    order, x = operands(name, v, z)
-    total: Any = 0
-    for k in range(count + 1):
-        weight = math.comb(count, k) * (-1) ** (k if alternating else 0)
-        total = total + weight * fun(order - count + 2 * k, x)
-    return cast(total * (sign**count / 2**count), x.dtype)
-
-
-def jvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
-    """The n-th derivative in z of the Bessel function of the first kind of order v.
-
-    >>> import functrans as ft
-    >>> round(float(ft.scipy.special.jvp(0, 1.0)), 4)
-    -0.4401
-    """
-    return _derivative("jvp", jv, v, z, n, True, 1)
-
-
-def ivp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
-    """The n-th derivative in z of the modified Bessel function of the first kind of order v.
-
-    >>> import functrans as ft
-    >>> round(float(ft.scipy.special.ivp(0, 1.0)), 4)
-    0.5652
-    """
-    return _derivative("ivp", iv, v, z, n, False, 1)
-
-
-def kvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
-    """The n-th derivative in z of the modified Bessel function of the second kind of order v.
-
-    >>> import functrans as ft
-    >>> round(float(ft.scipy.special.kvp(0, 1.0)), 4)
-    -0.6019
-    """
-    return _derivative("kvp", kv, v, z, n, False, -1)
 
 
 # Spherical functions ---------------------------------------------------------------------------
@@ -197,79 +149,6 @@ def spherical_in(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
 
     out: Array = in_double(slope if derivative else value, operands("spherical_in", n, z))
     return out
-
-
-# Zeros -----------------------------------------------------------------------------------------
-
-
-def _zeros(name: str, fun: Callable[[Any], Any], n: Any, nt: Any) -> Array:
-    """The first nt zeros in x > 0 of a function of float64, whose zeros are more than 1 apart."""
-    order = known_size(f"special.{name}", "n", n, 0)
-    count = known_size(f"special.{name}", "nt", nt)
-    last = order + 2.6 * order ** (1 / 3) + math.pi * (count + 2) + 0.2 * count
-    grid = np.concatenate([[1e-3], np.arange(0.25, max(last, 4.0) + 2.0, 0.5)])
-    values = np.asarray(fun(grid))
-    at = np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0)[:count]
-    while len(at) < count:
-        grid = np.concatenate([grid, grid[-1] + np.arange(0.5, 0.5 * len(grid), 0.5)])
-        values = np.asarray(fun(grid))
-        at = np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0)[:count]
-    low, high, sign = grid[at], grid[at + 1], np.sign(values[at])
-    for _ in range(8):
-        middle = 0.5 * (low + high)
-        left = np.sign(np.asarray(fun(middle))) == sign
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-    # from an interval of 1/500 secants need four steps
-    f_low, f_high = np.asarray(fun(low)), np.asarray(fun(high))
-    for _ in range(6):
-        apart = f_high - f_low
-        step = np.where(apart == 0, 0.0, f_high * (high - low) / np.where(apart == 0, 1.0, apart))
-        low, f_low, high = high, f_high, high - step
-        f_high = np.asarray(fun(high))
-    return jnp.asarray(high, default_float())
-
-
-def jn_zeros(n: int, nt: int) -> Array:
-    """The first nt zeros above 0 of the Bessel function of the first kind of integer order n.
-
-    >>> import functrans as ft
-    >>> print(ft.scipy.special.jn_zeros(0, 2).round(4))
-    [2.4048 5.5201]
-    """
-    return _zeros("jn_zeros", lambda x: jv(np.float64(n), x), n, nt)
-
-
-def jnp_zeros(n: int, nt: int) -> Array:
-    """The first nt zeros above 0 of the derivative of the Bessel function of the first kind.
-
-    >>> import functrans as ft
-    >>> print(ft.scipy.special.jnp_zeros(1, 1).round(4))
-    [1.8412]
-    """
-    return _zeros("jnp_zeros", lambda x: jvp(np.float64(n), x), n, nt)
-
-
-def yn_zeros(n: int, nt: int) -> Array:
-    """The first nt zeros above 0 of the Bessel function of the second kind of integer order n.
-
-    >>> import functrans as ft
-    >>> print(ft.scipy.special.yn_zeros(0, 1).round(4))
-    [0.8936]
-    """
-    return _zeros("yn_zeros", lambda x: yn(np.float64(n), x), n, nt)
-
-
-def ynp_zeros(n: int, nt: int) -> Array:
-    """The first nt zeros above 0 of the derivative of the Bessel function of the second kind.
-
-    >>> import functrans as ft
-    >>> print(ft.scipy.special.ynp_zeros(0, 1).round(4))
-    [2.1971]
-    """
-    def slope(x: Any) -> Any:  # the order -1 is minus that of 1
-        return yn(np.float64(n - 1), x) - yn(np.float64(n + 1), x) if n else -yn(np.float64(1), x)
-
-    return _zeros("ynp_zeros", slope, n, nt)
 
 
 # Nodes -----------------------------------------------------------------------------------------

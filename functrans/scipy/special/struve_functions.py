@@ -104,7 +104,7 @@ def modstruve(v: Array, x: Array) -> Array:
 
 
 def _rest(v: Array, x: Array) -> Array:
-    """H_v - Y_v for v > -1/2 and x that is large for v: an integral over a falling exponential (11.5.2)."""
+    """H_v - Y_v for v > -1/2 and x that is large for v (DLMF 11.5.2)."""
     log = (v - 1.0) * lax.log(0.5 * x) - gammaln(v + 0.5)
     return lax.exp(log) / math.sqrt(math.pi) * over_nodes(
         lambda node, p, x: lax.exp(p * lax.log1p((node / x) ** 2)), LAPLACE_NODES,
@@ -112,7 +112,7 @@ def _rest(v: Array, x: Array) -> Array:
 
 
 def _finite(v: Array, x: Array) -> Array:
-    """H_v for x < 3 v or so by the integral of sin(x u) (1 - u^2)^(v - 1/2) up to where that ends (11.5.1)."""
+    """H_v for x < 3 v or so by the integral of sin(x u) (1 - u^2)^(v - 1/2) (DLMF 11.5.1)."""
     end = jnp.minimum(9.0 / lax.sqrt(2.0 * v), 1.0)
     total = end * over_nodes(
         lambda u, v, x, end: lax.sin(x * end * u) * lax.exp((v - 0.5) * lax.log1p(
