@@ -22,7 +22,7 @@ from functrans.scipy.special.common import (
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["dawsn", "erfcx", "erfi", "fresnel", "owens_t", "voigt_profile", "wofz"]
+__all__ = ["dawsn", "erfcx", "erfi", "fresnel", "modfresnelm", "modfresnelp", "owens_t", "voigt_profile", "wofz"]
 
 _ROOT_PI: Final = math.sqrt(math.pi)
 
@@ -249,6 +249,45 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """
     sine, cosine = in_double(_fresnel, operands("fresnel", x))
     return sine, cosine
+
+
+def _modified_fresnel(name: str, x: ArrayLike, sign: float) -> tuple[Array, Array]:
+    """The integral of exp(sign i t^2) from x on, and its product with a rotation that leaves w / 2.
+
+    The integral is that of erfc of a turned argument (DLMF 7.7).
+    """
+    (given,) = operands(name, x)
+    y = given.astype(np.float64)
+    small = lax.abs(y) < 1e8
+    turn = SQRT_HALF * jnp.where(small, y, 1e8)
+    half = 0.5 * _wofz(lax.complex(turn, turn))
+    half = half if sign > 0 else lax.conj(half)
+    square = jnp.where(small, y, 0.0) ** 2
+    phase = lax.complex(lax.cos(square + 0.25 * math.pi), sign * lax.sin(square + 0.25 * math.pi))
+    wanted = np.complex128 if given.dtype == np.float64 else np.complex64
+    return (_ROOT_PI * phase * half).astype(wanted), half.astype(wanted)
+
+
+def modfresnelp(x: ArrayLike) -> tuple[Array, Array]:
+    """The integral F of exp(i t^2) from x to infinity, and exp(-i (x^2 + pi / 4)) F / sqrt(pi).
+
+    >>> import functrans as ft
+    >>> f, k = ft.scipy.special.modfresnelp(0.0)
+    >>> round(float(f.real), 4), round(float(k.real), 4)
+    (0.6267, 0.5)
+    """
+    return _modified_fresnel("modfresnelp", x, 1.0)
+
+
+def modfresnelm(x: ArrayLike) -> tuple[Array, Array]:
+    """The integral F of exp(-i t^2) from x to infinity, and exp(i (x^2 + pi / 4)) F / sqrt(pi).
+
+    >>> import functrans as ft
+    >>> f, k = ft.scipy.special.modfresnelm(0.0)
+    >>> round(float(f.imag), 4), round(float(k.real), 4)
+    (-0.6267, 0.5)
+    """
+    return _modified_fresnel("modfresnelm", x, -1.0)
 
 
 # Owen's function -----------------------------------------------------------------------------
