@@ -65,7 +65,7 @@ def _hyperu_value(a: Array, b: Array, x: Array) -> Array:
         before = (z + 2.0 * c - q) * here - c * (c - q + 1.0) * above
         return before, here, i - 1.0
 
-    here, above, _ = loop(down, (lax.exp(logs[0] - scale), lax.exp(logs[1] - scale), steps),
+    here, _, _ = loop(down, (lax.exp(logs[0] - scale), lax.exp(logs[1] - scale), steps),
                           lambda here, above, i: i > 0.5, int(_MOST) + 2)
     value = here * lax.exp(scale)
     small = (b < 1) & known
@@ -94,7 +94,7 @@ def hyperu(a: Array, b: Array, x: Array) -> Array:
     return hyperu_(a, b, x)
 
 
-# Wright's Bessel function --------------------------------------------------------------------------
+# Wright's Bessel function ----------------------------------------------------------------------
 
 
 def _log_wright_value(a: Array, b: Array, x: Array) -> Array:

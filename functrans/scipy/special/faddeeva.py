@@ -22,7 +22,8 @@ from functrans.scipy.special.common import (
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["dawsn", "erfcx", "erfi", "fresnel", "modfresnelm", "modfresnelp", "owens_t", "voigt_profile", "wofz"]
+__all__ = ["dawsn", "erfcx", "erfi", "fresnel", "modfresnelm", "modfresnelp", "owens_t",
+           "voigt_profile", "wofz"]
 
 _ROOT_PI: Final = math.sqrt(math.pi)
 

@@ -94,7 +94,7 @@ def kolmogi(p: Array) -> Array:
     return _kolmogi(p)
 
 
-# Smirnov's one-sided statistic ---------------------------------------------------------------------
+# Smirnov's one-sided statistic -----------------------------------------------------------------
 
 _LARGEST: Final = 1e6
 

@@ -1,4 +1,4 @@
-"""Distribution functions of noncentral chi-squared, F and t variables: sums over Poisson weights."""
+"""Distribution functions of noncentral chi-squared, F and t variables: sums of Poisson weights."""
 
 from __future__ import annotations
 
