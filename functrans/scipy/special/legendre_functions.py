@@ -118,16 +118,14 @@ def _associated(norm: bool, cut: int) -> Callable[..., Array]:
             power = lax.sqrt(z - 1.0) * lax.sqrt(z + 1.0)
         else:
             power = lax.sqrt(jnp.where(odd > 0, u, 1.0))
-            if cut == 3:
-                power = jnp.where(lax.real(z) < 0, -power, power)
         found = found * jnp.where(odd > 0, power, 1.0)
         if not norm:
             ratio = lax.exp(lax.lgamma(degree - order + 1.0) - lax.lgamma(degree + order + 1.0))
             found = found * jnp.where(m < 0, ratio, 1.0)
-        if cut == 2 or norm:
+        if cut == 2:
             found = found * jnp.where((m < 0) & (odd > 0), -1.0, 1.0)
         if dtypes.kind(z.dtype) != "c":
-            other = (order > 0) & (lax.abs(z) > 1 if cut == 2 else lax.abs(z) < 1)
+            other = (order > 0) & (lax.abs(z) > 1 if cut == 2 else z < 1)
             found = jnp.where(other, math.nan, found)
         return jnp.where(valid, jnp.where(inside, found, 0.0), math.nan)
 
@@ -146,7 +144,7 @@ def _at_ends(found: Array, n: Array, m: Array, z: Array) -> Array:
         flat = lax.abs(m) > 2 * k
         turn = jnp.where(m < 0, -1.0, 1.0)
         parity = jnp.remainder(n + m, 2.0) == 1
-        swap = (lax.real(z) < 0) & (parity != (k % 2 == 1))
+        swap = (jnp.real(z) < 0) & (parity != (k % 2 == 1))
         end = jnp.where(flat, 0.0, jnp.where(swap, -math.inf, math.inf) * turn)
         end = jnp.where(lax.abs(m) > n, 0.0, end)
         rows.append(jnp.where(at & _order_odd(m), end.astype(found.dtype), found[k]))
@@ -312,7 +310,7 @@ def _second_kind(n: int, z: Array) -> tuple[Array, Array]:
         rows.append(((2 * k + 1) * z * rows[k] - k * rows[k - 1]) / (k + 1))
     # off it by the ratios of neighbours, whose continued fraction goes down from the degree n + 1
     far = jnp.where(outside, z, 3.0 * one)
-    root = lax.abs(lax.sqrt(far - 1.0) * lax.sqrt(far + 1.0) + far)
+    root = lax.abs(lax.sqrt((far - 1.0) * (far + 1.0)) + far)
     growth = lax.log(jnp.maximum(root, 1.0 / root))
     start = lax.stop_gradient(lax.ceil(20.0 / jnp.maximum(growth, 1e-3)))
 
@@ -379,5 +377,5 @@ def lqmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
                     - sign * (k - order) * (k + order + 1.0) * rows[-2])
     slopes = [slope]
     for order in range(1, most + 1):
-        slopes.append((-order * x * rows[order] - sign * root * rows[order + 1]) / u)
+        slopes.append(-(order * x * rows[order] + root * rows[order + 1]) / u)
     return jnp.stack(rows[:most + 1]).astype(narrow), jnp.stack(slopes).astype(narrow)
