@@ -64,17 +64,16 @@ def carried(equation: Callable[[Array], tuple[list[Any], list[Any], list[Any]]],
         last = lax.abs(rest) <= longest
         step = jnp.where(last, rest, jnp.where(rest < 0, -longest, longest))
         p, q, w = equation(at)
-        kept = max(len(p), len(q) + 1, len(w) + 2) - 1
+        kept = max(len(w) + 1, len(q), len(p) - 1, 2)
 
         # the terms a_n t^n, newest first
         def term(n: Any, state: Any) -> Any:
             total, rise, recent = state
             m = n.astype(step.dtype)  # of a_(m + 2)
-            inner = 0.0
+            inner = jnp.zeros_like(step)
             power = step * step
             for j, c in enumerate(w):
-                if j < len(recent) - 1:
-                    inner = inner + c * power * recent[j + 1]
+                inner = inner + c * power * recent[j + 1]
                 power = power * step
             power = step
             for j, c in enumerate(q):
@@ -90,7 +89,7 @@ def carried(equation: Callable[[Array], tuple[list[Any], list[Any], list[Any]]],
 
         none = jnp.zeros_like(value)
         first = slope * step
-        recent = (first, value, *[none] * max(kept - 2, 1))
+        recent = (first, value, *[none] * (kept - 2))
         total, rise, _ = lax.fori_loop(0, _TERMS, term, (value + first, first, recent))
         moved = step != 0
         return (jnp.where(last, to, at + step), total,
