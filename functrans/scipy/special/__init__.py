@@ -136,6 +136,13 @@ from functrans.scipy.special.error_functions import (
     ndtri,
     ndtri_exp,
 )
+from functrans.scipy.special.error_states import (
+    SpecialFunctionError,
+    SpecialFunctionWarning,
+    errstate,
+    geterr,
+    seterr,
+)
 from functrans.scipy.special.faddeeva import (
     dawsn,
     erfcx,
@@ -202,6 +209,18 @@ from functrans.scipy.special.legendre_functions import (
     sph_harm_y_all,
     sph_legendre_p,
     sph_legendre_p_all,
+)
+from functrans.scipy.special.mathieu import (
+    mathieu_a,
+    mathieu_b,
+    mathieu_cem,
+    mathieu_even_coef,
+    mathieu_modcem1,
+    mathieu_modcem2,
+    mathieu_modsem1,
+    mathieu_modsem2,
+    mathieu_odd_coef,
+    mathieu_sem,
 )
 from functrans.scipy.special.modified_bessel import (
     i0,
@@ -272,6 +291,7 @@ from functrans.scipy.special.orthogonal import (
     lpmv,
     sph_harm_y,
 )
+from functrans.scipy.special.parabolic import pbdn_seq, pbdv, pbdv_seq, pbvv, pbvv_seq, pbwa
 from functrans.scipy.special.polynomial_objects import (
     assoc_laguerre,
     c_roots,
@@ -316,6 +336,24 @@ from functrans.scipy.special.quadrature import (
     roots_laguerre,
     roots_legendre,
 )
+from functrans.scipy.special.spheroidal import (
+    obl_ang1,
+    obl_ang1_cv,
+    obl_cv,
+    obl_cv_seq,
+    obl_rad1,
+    obl_rad1_cv,
+    obl_rad2,
+    obl_rad2_cv,
+    pro_ang1,
+    pro_ang1_cv,
+    pro_cv,
+    pro_cv_seq,
+    pro_rad1,
+    pro_rad1_cv,
+    pro_rad2,
+    pro_rad2_cv,
+)
 from functrans.scipy.special.struve_functions import modstruve, struve
 from functrans.scipy.special.zeros import (
     ai_zeros,
@@ -346,6 +384,8 @@ from functrans.scipy.special.zeros import (
 from functrans.scipy.special.zetas import zetac
 
 __all__ = [
+    "SpecialFunctionError",
+    "SpecialFunctionWarning",
     "agm",
     "ai_zeros",
     "airy",
@@ -422,6 +462,7 @@ __all__ = [
     "erfcx",
     "erfi",
     "erfinv",
+    "errstate",
     "euler",
     "eval_chebyc",
     "eval_chebys",
@@ -471,6 +512,7 @@ __all__ = [
     "gdtrix",
     "gegenbauer",
     "genlaguerre",
+    "geterr",
     "h1vp",
     "h2vp",
     "h_roots",
@@ -556,6 +598,16 @@ __all__ = [
     "lpmv",
     "lqmn",
     "lqn",
+    "mathieu_a",
+    "mathieu_b",
+    "mathieu_cem",
+    "mathieu_even_coef",
+    "mathieu_modcem1",
+    "mathieu_modcem2",
+    "mathieu_modsem1",
+    "mathieu_modsem2",
+    "mathieu_odd_coef",
+    "mathieu_sem",
     "modfresnelm",
     "modfresnelp",
     "modstruve",
@@ -579,8 +631,22 @@ __all__ = [
     "ndtri_exp",
     "nrdtrimn",
     "nrdtrisd",
+    "obl_ang1",
+    "obl_ang1_cv",
+    "obl_cv",
+    "obl_cv_seq",
+    "obl_rad1",
+    "obl_rad1_cv",
+    "obl_rad2",
+    "obl_rad2_cv",
     "owens_t",
     "p_roots",
+    "pbdn_seq",
+    "pbdv",
+    "pbdv_seq",
+    "pbvv",
+    "pbvv_seq",
+    "pbwa",
     "pdtr",
     "pdtrc",
     "pdtri",
@@ -589,6 +655,14 @@ __all__ = [
     "poch",
     "polygamma",
     "powm1",
+    "pro_ang1",
+    "pro_ang1_cv",
+    "pro_cv",
+    "pro_cv_seq",
+    "pro_rad1",
+    "pro_rad1_cv",
+    "pro_rad2",
+    "pro_rad2_cv",
     "ps_roots",
     "pseudo_huber",
     "psi",
@@ -614,6 +688,7 @@ __all__ = [
     "roots_sh_legendre",
     "round",
     "s_roots",
+    "seterr",
     "sh_chebyt",
     "sh_chebyu",
     "sh_jacobi",
