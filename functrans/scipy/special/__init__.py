@@ -113,6 +113,7 @@ from functrans.scipy.special.elementary import (
     xlog1py,
     xlogy,
 )
+from functrans.scipy.special.ellipsoidal import ellip_harm, ellip_harm_2, ellip_normal
 from functrans.scipy.special.elliptic import (
     ellipe,
     ellipeinc,
@@ -443,6 +444,9 @@ __all__ = [
     "dawsn",
     "digamma",
     "diric",
+    "ellip_harm",
+    "ellip_harm_2",
+    "ellip_normal",
     "ellipe",
     "ellipeinc",
     "ellipj",
