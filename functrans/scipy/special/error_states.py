@@ -59,7 +59,7 @@ def seterr(**kwargs: str) -> dict[str, str]:
     return geterr()
 
 
-class errstate:  # noqa: N801
+class errstate:
     """SciPy's context of settings of errors: checked as by `seterr`, of which it changes nothing.
 
     >>> import functrans as ft

@@ -199,6 +199,8 @@ def assoc_legendre_p(n: ArrayLike, m: ArrayLike, z: ArrayLike, /, *, branch_cut:
                             "or 3 (the cut is below 1).", fix="branch_cut=2")
     (degree, order, x), narrow = _numbers("assoc_legendre_p", z, n, m)
     found = _with_slopes(_associated(bool(norm), branch_cut), count, narrow, degree, order, x)
+    # outside of its interval a function has no slope either
+    found = jnp.where(jnp.isnan(found[:1]), found[:1], found)
     return _at_ends(found, degree, order, x)
 
 
@@ -217,7 +219,8 @@ def assoc_legendre_p_all(n: int, m: int, z: ArrayLike, /, *, branch_cut: int = 2
                          norm: bool = False, diff_n: int = 0) -> Array:
     """Associated Legendre functions of all degrees to n and orders to +-m.
 
-    Of shape [diff_n + 1, n + 1, 2 m + 1, ...]. Orders are 0 to m and then -m to -1, so that a negative order is its own index.
+    Of shape [diff_n + 1, n + 1, 2 m + 1, ...]. Orders are 0 to m and then -m to -1, so that a
+    negative order is its own index.
 
     >>> import functrans as ft
     >>> ft.scipy.special.assoc_legendre_p_all(1, 1, 0.0)[0].tolist()

@@ -60,12 +60,13 @@ def _characteristic(m: Array, q: Array, sine: bool) -> Array:
 
 
 def _coefficients(m: Array, q: Array, sine: bool) -> tuple[Array, Array, Array]:
-    """The Fourier coefficients, those of all frequencies, and whether m is odd, of valid m and q."""
+    """The Fourier coefficients, their frequencies, and whether m is odd, of valid m and q."""
     d, e, index, frequency, odd = _matrix(m, q, sine)
     vector = eigenvector(d, e, eigenvalue(d, e, index))
     # the sign of the function or its slope at pi / 2, or for q < 0 at 0, where no terms cancel
     k = _row(m)
-    weight = jnp.where(odd, jnp.ones_like(frequency), frequency) if sine else jnp.where(odd, frequency, 1.0)
+    plain = jnp.ones_like(frequency)
+    weight = jnp.where(odd, plain, frequency) if sine else jnp.where(odd, frequency, plain)
     weight = jnp.where((k == 0) & ~odd & (not sine), math.sqrt(0.5), weight)
     at_0 = frequency if sine else jnp.ones_like(frequency)
     flip = 1.0 - 2.0 * jnp.remainder(k + index, 2.0)

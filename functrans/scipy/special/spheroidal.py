@@ -256,7 +256,7 @@ def pro_cv(m: Array, n: Array, c: Array) -> Array:
 
 
 def pro_cv_seq(m: int, n: int, c: ArrayLike) -> Array:
-    """The characteristic values of prolate functions of order m and degrees m to n, along a first axis.
+    """The characteristic values of prolate functions of order m, of the degrees m to n.
 
     >>> import functrans as ft
     >>> ft.scipy.special.pro_cv_seq(0, 1, 1.0).round(4).tolist()
@@ -346,7 +346,7 @@ def obl_cv(m: Array, n: Array, c: Array) -> Array:
 
 
 def obl_cv_seq(m: int, n: int, c: ArrayLike) -> Array:
-    """The characteristic values of oblate functions of order m and degrees m to n, along a first axis.
+    """The characteristic values of oblate functions of order m, of the degrees m to n.
 
     >>> import functrans as ft
     >>> ft.scipy.special.obl_cv_seq(0, 1, 1.0).round(4).tolist()
