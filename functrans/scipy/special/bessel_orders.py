@@ -251,7 +251,8 @@ def _complex_family(which: int) -> tuple[Callable[..., Array], Callable[..., Arr
 
 
 def _in_order(fun: Callable[..., Array], v: Array, z: Array) -> Array:
-    return pushed(fun, 0)(None, v, z)
+    found: Array = pushed(fun, 0)(None, v, z)
+    return found
 
 
 _COMPLEX = [_complex_family(which) for which in range(4)]

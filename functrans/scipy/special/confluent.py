@@ -47,7 +47,8 @@ def _by_integral(a: Array, b: Array, x: Array) -> Array:
 
     one = jnp.ones_like(x)
     total, _ = loop(walk, (one, one), lambda total, last: last > 1e-19 * total, _LIMIT)
-    return lax.log(step * total) + top - a * lax.log(x) - lax.lgamma(a)
+    found: Array = lax.log(step * total) + top - a * lax.log(x) - lax.lgamma(a)
+    return found
 
 
 def _hyperu_value(a: Array, b: Array, x: Array) -> Array:

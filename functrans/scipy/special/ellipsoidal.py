@@ -163,7 +163,8 @@ def ellip_normal(h2: ArrayLike, k2: ArrayLike, n: ArrayLike, p: ArrayLike) -> Ar
             def part(node: Any, h2: Array, k2: Array) -> Array:
                 square = h2 * np.sin(node) ** 2
                 x = lax.sqrt(square)
-                return square**power * lame(x) ** 2 / lax.sqrt(k2 - square)
+                found: Array = square**power * lame(x) ** 2 / lax.sqrt(k2 - square)
+                return found
 
             return over_nodes(part, _CIRCLE, _CIRCLE_WEIGHTS, lame.h2, lame.k2)
 
@@ -171,7 +172,8 @@ def ellip_normal(h2: ArrayLike, k2: ArrayLike, n: ArrayLike, p: ArrayLike) -> Ar
             def part(node: Any, h2: Array, k2: Array) -> Array:
                 square = h2 + (k2 - h2) * np.sin(node) ** 2
                 y = lax.sqrt(square)
-                return square**power * lame(y) ** 2 / y
+                found: Array = square**power * lame(y) ** 2 / y
+                return found
 
             return over_nodes(part, _CIRCLE, _CIRCLE_WEIGHTS, lame.h2, lame.k2)
 

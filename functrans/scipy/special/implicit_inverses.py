@@ -106,9 +106,10 @@ def inverse(cdf: Callable[..., Array], place: int, rising: bool | Callable[..., 
             at = [out if j == place else x for j, x in enumerate(args)]
             own = pushed(cdf, place)(None, *at)
             if i == place:
-                return jnp.ones_like(own) / own
-            other: Array = pushed(cdf, i)(None, *at)
-            return -other / own
+                found: Array = jnp.ones_like(own) / own
+                return found
+            other: Array = -pushed(cdf, i)(None, *at) / own
+            return other
 
         return slope
 

@@ -149,7 +149,7 @@ def smirnov(n: Array, d: Array) -> Array:
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.smirnov(2, 0.5)), 4)
-    0.5
+    0.25
     """
     return _smirnov(n, d)
 
@@ -186,6 +186,6 @@ def smirnovi(n: Array, p: Array) -> Array:
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.smirnovi(2, 0.5)), 4)
-    0.5
+    0.366
     """
     return _smirnovi(n, p)

@@ -245,7 +245,7 @@ def sph_legendre_p(n: ArrayLike, m: ArrayLike, theta: ArrayLike, /, *, diff_n: i
     They are along a new first axis.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.sph_legendre_p(1, 0, 0.0).round(4).tolist()
+    >>> print(ft.scipy.special.sph_legendre_p(1, 0, 0.0).round(4))
     [0.4886]
     """
     count = _derivatives("sph_legendre_p", diff_n)
@@ -348,8 +348,8 @@ def lqn(n: int, z: ArrayLike) -> tuple[Array, Array]:
     The degrees are along a new first axis; off the cut, |z| > 1, they fall with the degree.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.lqn(1, 0.5)[0].round(4).tolist()
-    [0.5493, -0.7253]
+    >>> print(ft.scipy.special.lqn(1, 0.5)[0].round(4))
+    [ 0.5493 -0.7253]
     """
     top = _static("lqn", "n", n)
     x, narrow = _q_numbers("lqn", z)
@@ -363,8 +363,9 @@ def lqmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     Upwards over orders from 0 and 1 (DLMF 14.10.1 on the cut, 14.10.6 off it).
 
     >>> import functrans as ft
-    >>> ft.scipy.special.lqmn(1, 1, 0.5)[0].round(4).tolist()
-    [[0.5493, -0.7253], [-1.1547, -1.0531]]
+    >>> print(ft.scipy.special.lqmn(1, 1, 0.5)[0].round(4))
+    [[ 0.5493 -0.7253]
+     [-1.1547 -1.0531]]
     """
     most, top = _static("lqmn", "m", m), _static("lqmn", "n", n)
     x, narrow = _q_numbers("lqmn", z)

@@ -199,7 +199,7 @@ def roots_sh_chebyt(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [0, 1] of f(x) / sqrt(x - x^2).
 
     >>> import functrans as ft
-    >>> ft.scipy.special.roots_sh_chebyt(1)[0].round(4).tolist()
+    >>> print(ft.scipy.special.roots_sh_chebyt(1)[0].round(4))
     [0.5]
     """
     return _moved(roots_chebyt(n), mu, 0.5, 0.5, 1.0)
@@ -209,7 +209,7 @@ def roots_sh_chebyu(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [0, 1] of sqrt(x - x^2) f(x).
 
     >>> import functrans as ft
-    >>> ft.scipy.special.roots_sh_chebyu(1)[0].round(4).tolist()
+    >>> print(ft.scipy.special.roots_sh_chebyu(1)[0].round(4))
     [0.5]
     """
     return _moved(roots_chebyu(n), mu, 0.5, 0.5, 0.25)
@@ -229,8 +229,8 @@ def roots_chebys(n: int, mu: bool = False) -> tuple[Array, ...]:
     """Nodes and weights for integrals over [-2, 2] of sqrt(1 - x^2 / 4) f(x).
 
     >>> import functrans as ft
-    >>> ft.scipy.special.roots_chebys(2)[0].round(4).tolist()
-    [-1.0, 1.0]
+    >>> print(ft.scipy.special.roots_chebys(2)[0].round(4))
+    [-1.  1.]
     """
     return _moved(roots_chebyu(n), mu, 2.0, 0.0, 2.0)
 

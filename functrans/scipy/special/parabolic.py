@@ -166,12 +166,13 @@ def pbwa(a: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
 
 
 def _orders(name: str, v: Any, x: ArrayLike, fun: Any) -> Pair:
-    if not isinstance(v, (int, float, np.integer, np.floating)) or not abs(v) < _MOST:
+    if not isinstance(v, (int, float, np.integer, np.floating)) or not abs(float(v)) < _MOST:
         raise ArgumentError(f"scipy.special.{name}: v is {v!r}.", where=user_source(),
                             why="it is the last order, a known number: it says how many there "
                             "are.", fix="v=2.5")
-    count = int(v)
-    orders = float(v) - count + np.sign(count) * np.arange(abs(count) + 1.0)
+    last = float(v)
+    count = int(last)
+    orders = last - count + (-1.0 if count < 0 else 1.0) * np.arange(abs(count) + 1.0)
 
     def rows(x: Array) -> Pair:
         column = jnp.asarray(orders.reshape(-1, *(1,) * x.ndim)) + jnp.zeros_like(x)[None]
@@ -186,8 +187,8 @@ def pbdv_seq(v: float, x: ArrayLike) -> tuple[Array, Array]:
     """D of the orders v - int(v) to v in whole steps, and its derivatives, along a new first axis.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.pbdv_seq(1.5, 1.0)[0].round(4).tolist()
-    [0.8422, 0.5157]
+    >>> print(ft.scipy.special.pbdv_seq(1.5, 1.0)[0].round(4))
+    [0.8422 0.5157]
     """
     return _orders("pbdv_seq", v, x, _pbdv)
 
@@ -196,8 +197,8 @@ def pbvv_seq(v: float, x: ArrayLike) -> tuple[Array, Array]:
     """V of the orders v - int(v) to v in whole steps, and its derivatives, along a new first axis.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.pbvv_seq(1.5, 1.0)[0].round(4).tolist()
-    [0.22, -0.5418]
+    >>> print(ft.scipy.special.pbvv_seq(1.5, 1.0)[0].round(4))
+    [ 0.22   -0.5418]
     """
     return _orders("pbvv_seq", v, x, _pbvv)
 
@@ -209,8 +210,8 @@ def pbdn_seq(n: int, z: ArrayLike) -> tuple[Array, Array]:
     digits where Re z is large.
 
     >>> import functrans as ft
-    >>> ft.scipy.special.pbdn_seq(2, 1.0)[0].real.round(4).tolist()
-    [0.7788, 0.7788, 0.0]
+    >>> print(ft.scipy.special.pbdn_seq(2, 1.0)[0].real.round(4))
+    [0.7788 0.7788 0.    ]
     """
     if not isinstance(n, (int, np.integer)) or abs(n) > 100:
         raise ArgumentError(f"scipy.special.pbdn_seq: n is {n!r}.", where=user_source(),

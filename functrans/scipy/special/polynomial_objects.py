@@ -113,12 +113,10 @@ class OrthogonalPolynomial(np.poly1d):
 def _made(name: str, n: int, roots: Callable[[int], tuple[Array, ...]], square: float,
           leading: float, weight: Callable[[Any], Any], limits: tuple[float, float], monic: bool,
           evaluate: Callable[..., Array], *parameters: float) -> OrthogonalPolynomial:
-    if n == 0:
-        nodes: Sequence[float] = []
-        weights: Sequence[float] = []
-    else:
+    nodes, weights = np.zeros(0), np.zeros(0)
+    if n > 0:
         with default_dtypes("float64", "int64"):
-            nodes, weights = (np.asarray(v, np.float64) for v in roots(n))  # type: ignore[misc]
+            nodes, weights = (np.asarray(v, np.float64) for v in roots(n))
     return OrthogonalPolynomial(nodes, weights, square, leading, weight, limits, monic,
                                 lambda x: evaluate(n, *parameters, x))
 

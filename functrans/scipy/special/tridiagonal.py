@@ -94,4 +94,5 @@ def eigenvector(d: Array, e: Array, value: Array) -> Array:
     left = lax.scan(fill, zero, (first[::-1], (k == place)[::-1]))[1][::-1]
     right = lax.scan(fill, zero, (last, k == place))[1]
     vector = jnp.where(k < place, left, right)
-    return vector / lax.sqrt(jnp.sum(vector * vector, 0))
+    found: Array = vector / lax.sqrt(jnp.sum(vector * vector, 0))
+    return found
