@@ -19,7 +19,8 @@ NAMES = sorted(
 
 # where SciPy has NaN for a limit, or 0 for what it has no digits of, ours are limits
 LIMITS = {"airy", "airye", "fresnel", "kei", "keip", "kelvin", "ker", "kerp", "j0", "j1", "y0",
-          "y1", "sindg", "cosdg", "tandg", "cotdg", "beip", "spence"}
+          "y1", "sindg", "cosdg", "tandg", "cotdg", "beip", "spence", "itj0y0", "it2j0y0", "iti0k0",
+          "it2i0k0", "itairy", "itstruve0", "it2struve0", "itmodstruve0"}
 # what differs, as in JAX or by the limit from the other side
 SAID = {"digamma": [0.0], "psi": [0.0], "gammaln": [-np.inf], "rgamma": [-np.inf, -1e300]}
 

@@ -42,7 +42,6 @@ from functrans.scipy.special.bessel_sequences import (
     yvp,
 )
 from functrans.scipy.special.confluent import hyperu, log_wright_bessel, wright_bessel
-from functrans.scipy.special.densities import betaln
 from functrans.scipy.special.distribution_inverses import (
     bdtrik,
     bdtrin,
@@ -158,6 +157,7 @@ from functrans.scipy.special.faddeeva import (
 from functrans.scipy.special.gammas import (
     bernoulli,
     beta,
+    betaln,
     binom,
     comb,
     digamma,

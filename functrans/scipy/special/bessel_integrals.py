@@ -69,10 +69,15 @@ def _tail_over(w: Array) -> Array:
     return _laplace(lambda node, w: _acosh_above_1(node / w)[0] / (w + node), w)
 
 
-def _on_axis(fun: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
-    """Of the K that `fun` has exp(w) times, the parts of J and Y at w = -i x, of the order 0."""
-    w = lax.complex(jnp.zeros_like(x), -x)
-    value = fun(w) * lax.complex(lax.cos(x), lax.sin(x))
+def _on_axis(fun: Callable[[Array], Array], x: Array, power: float = 0.5) -> tuple[Array, Array]:
+    """Of the K that `fun` has exp(w) times, the parts of J and Y at w = -i x, of the order 0.
+
+    It falls as w to minus `power`, which is what is left where shares of w are no numbers.
+    """
+    size = jnp.minimum(x, 1e150)
+    w = lax.complex(jnp.zeros_like(x), -size)
+    rest = lax.exp(power * lax.log(size / x))
+    value = fun(w) * lax.complex(rest * lax.cos(x), rest * lax.sin(x))
     return lax.real(value), lax.imag(value)
 
 
@@ -158,7 +163,7 @@ def _int_j0_over(x: Array) -> Array:
     low, small, large = _split(size, 2.0)
     square = 0.25 * small * small
     # of H / t the integral from x is that of K / w from -i x on
-    tail = (2 / math.pi) * _on_axis(_tail_over, large)[1]
+    tail = (2 / math.pi) * _on_axis(_tail_over, large, 1.5)[1]
     out = jnp.where(low, square * polynomial(square, _J2_TERMS),
                     lax.log(0.5 * large) + EULER + tail)
     return jnp.where(size == 0, 0.0, jnp.where(size == math.inf, math.inf,
@@ -178,7 +183,7 @@ def _int_y0_over(x: Array) -> Array:
     low, small, large = _split(x, 2.0)
     near = -(2 / math.pi) * (_log_parts(small, [-c for c in _J2_TERMS],
                                         [-c for c in _Y2_TERMS]) - math.pi ** 2 / 12)
-    far = -(2 / math.pi) * _on_axis(_tail_over, large)[0]
+    far = -(2 / math.pi) * _on_axis(_tail_over, large, 1.5)[0]
     out = jnp.where(low, near, far)
     out = jnp.where(x == 0, -math.inf, jnp.where(x == math.inf, 0.0, out))
     return jnp.where(x >= 0, out, math.nan)
@@ -320,7 +325,7 @@ def _int_h0_over(x: Array) -> Array:
     size = lax.abs(x)
     low, small, large = _split(size, 3.0)
     near = 0.5 * math.pi - (2 / math.pi) * small * polynomial(small * small, _H2_TERMS)
-    second = -(2 / math.pi) * _on_axis(_tail_over, large)[0]
+    second = -(2 / math.pi) * _on_axis(_tail_over, large, 1.5)[0]
     far = second + (2 / math.pi) * _laplace(lambda node, x: lax.asinh(node / x) / node, large)
     out = jnp.where(low, near, far)
     out = jnp.where(size == 0, 0.5 * math.pi, jnp.where(size == math.inf, 0.0, out))
