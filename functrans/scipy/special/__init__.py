@@ -248,7 +248,6 @@ from functrans.scipy.special.more_functions import (
     roots_sh_chebyu,
     roots_sh_jacobi,
     roots_sh_legendre,
-    round,
     sinc,
     softplus,
     spherical_in,
@@ -337,6 +336,7 @@ from functrans.scipy.special.quadrature import (
     roots_laguerre,
     roots_legendre,
 )
+from functrans.scipy.special.rounding import round
 from functrans.scipy.special.spheroidal import (
     obl_ang1,
     obl_ang1_cv,

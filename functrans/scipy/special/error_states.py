@@ -15,11 +15,23 @@ _CATEGORIES: Final = ("singular", "underflow", "overflow", "slow", "loss", "no_r
 
 
 class SpecialFunctionWarning(Warning):
-    """SciPy's warning of a special function, for programs that filter it: none is given here."""
+    """SciPy's warning of a special function, for programs that filter it: none is given here.
+
+    >>> import warnings
+    >>> import functrans as ft
+    >>> warnings.simplefilter("ignore", ft.scipy.special.SpecialFunctionWarning)
+    """
 
 
 class SpecialFunctionError(Exception):
-    """SciPy's error of a special function, for programs that catch it: none is raised here."""
+    """SciPy's error of a special function, for programs that catch it: none is raised here.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     value = ft.scipy.special.gammaln(-1.0)
+    ... except ft.scipy.special.SpecialFunctionError:
+    ...     value = 0.0
+    """
 
 
 def geterr() -> dict[str, str]:

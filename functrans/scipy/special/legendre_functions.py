@@ -265,7 +265,8 @@ def sph_legendre_p_all(n: int, m: int, theta: ArrayLike, /, *, diff_n: int = 0) 
     return sph_legendre_p(degrees, orders, given[None, None], diff_n=diff_n)
 
 
-def sph_harm_y_all(n: int, m: int, theta: ArrayLike, phi: ArrayLike, /, *, diff_n: int = 0) -> Any:
+def sph_harm_y_all(n: int, m: int, theta: ArrayLike, phi: ArrayLike, /, *, diff_n: int = 0
+                   ) -> Array | tuple[Array, ...]:
     """Spherical harmonics of degrees to n and orders to +-m, complex: [n + 1, 2 m + 1, ...].
 
     With diff_n 1 a pair with the gradient in theta and phi along a last axis, with 2 also the
@@ -284,7 +285,7 @@ def sph_harm_y_all(n: int, m: int, theta: ArrayLike, phi: ArrayLike, /, *, diff_
     turn = orders * azimuth.astype(np.float64)[None, None]
     wave = lax.complex(lax.cos(turn), lax.sin(turn))
     rate = 1j * orders
-    y = (rows[0] * wave).astype(wanted)
+    y: Array = (rows[0] * wave).astype(wanted)
     if count == 0:
         return y
     gradient = jnp.stack([rows[1] * wave, rate * rows[0] * wave], -1).astype(wanted)

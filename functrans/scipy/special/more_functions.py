@@ -24,7 +24,7 @@ from functrans.scipy.special.quadrature import (
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["diric", "euler", "factorialk", "roots_chebyc", "roots_chebys", "roots_sh_chebyt",
-           "roots_sh_chebyu", "roots_sh_jacobi", "roots_sh_legendre", "round", "sinc", "softplus",
+           "roots_sh_chebyu", "roots_sh_jacobi", "roots_sh_legendre", "sinc", "softplus",
            "spherical_in", "spherical_kn", "spherical_yn", "stirling2"]
 
 
@@ -37,17 +37,6 @@ def softplus(x: Array) -> Array:
     0.6931
     """
     return jnp.logaddexp(x, 0)
-
-
-@elementwise
-def round(x: Array) -> Array:
-    """The nearest whole number, as a floating one; of halves the even one.
-
-    >>> import functrans as ft
-    >>> float(ft.scipy.special.round(2.5))
-    2.0
-    """
-    return jnp.round(x)
 
 
 def sinc(x: ArrayLike) -> Array:
