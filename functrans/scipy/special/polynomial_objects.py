@@ -10,6 +10,8 @@ import numpy as np
 
 from functrans import numpy as jnp
 from functrans.core.dtypes import default_dtypes
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
 from functrans.scipy.arguments import known_size
 from functrans.scipy.special.more_functions import (
     roots_chebyc,
@@ -134,6 +136,14 @@ def _degree(name: str, n: Any) -> int:
     return known_size(f"special.{name}", "n", n, 0)
 
 
+def _known(name: str, what: str, value: Any, above: float) -> float:
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not value > above:
+        raise ArgumentError(f"scipy.special.{name}: {what} is {value!r}.", where=user_source(),
+                            why=f"it is a known number above {above}: the coefficients and nodes "
+                            "are computed from it.", fix=f"{what}={above + 1.5}")
+    return float(value)
+
+
 def jacobi(n: int, alpha: float, beta: float, monic: bool = False) -> OrthogonalPolynomial:
     """Jacobi's polynomial of degree n as an object: of weight (1 - x)^alpha (1 + x)^beta.
 
@@ -143,7 +153,8 @@ def jacobi(n: int, alpha: float, beta: float, monic: bool = False) -> Orthogonal
     >>> float(ft.scipy.special.jacobi(1, 0.0, 0.0)(0.5))
     0.5
     """
-    k, a, b = _degree("jacobi", n), float(alpha), float(beta)
+    k = _degree("jacobi", n)
+    a, b = _known("jacobi", "alpha", alpha, -1.0), _known("jacobi", "beta", beta, -1.0)
     both = a + b + 1.0
     if k == 0:
         square, leading = 2.0**both * _ratio([a + 1, b + 1], [both + 1]), 1.0
@@ -225,10 +236,14 @@ def gegenbauer(n: int, alpha: float, monic: bool = False) -> OrthogonalPolynomia
     >>> float(ft.scipy.special.gegenbauer(1, 0.5)(0.5))
     0.5
     """
-    k, a = _degree("gegenbauer", n), float(alpha)
-    square = math.pi * 2.0 ** (1 - 2 * a) * math.exp(
-        math.lgamma(k + 2 * a) - math.lgamma(k + 1) - 2 * math.lgamma(a)) / (k + a)
-    leading = 2.0**k * math.exp(math.lgamma(k + a) - math.lgamma(a) - math.lgamma(k + 1))
+    k, a = _degree("gegenbauer", n), _known("gegenbauer", "alpha", alpha, -0.5)
+    if a == 0:
+        _known("gegenbauer", "alpha", 0.0, 0.0)  # where the polynomials are 0
+    rising = math.prod((a + j) / (j + 1) for j in range(k))  # (a)_k / k!
+    # the square is pi 2^(1 - 2 a) Gamma(k + 2 a) / (k! (k + a) Gamma(a)^2)
+    whole = math.sqrt(math.pi) * math.gamma(a + 0.5) / math.gamma(a + 1.0)
+    square = whole * a / (k + a) * math.prod((2 * a + j) / (j + 1) for j in range(k))
+    leading = 2.0**k * rising
     return _made("gegenbauer", k, lambda n: roots_gegenbauer(n, np.float64(a)), square, leading,
                  lambda x: (1 - x * x) ** (a - 0.5), (-1, 1), monic, eval_gegenbauer, a)
 
@@ -252,7 +267,7 @@ def genlaguerre(n: int, alpha: float, monic: bool = False) -> OrthogonalPolynomi
     >>> float(ft.scipy.special.genlaguerre(1, 1.0)(0.5))
     1.5
     """
-    k, a = _degree("genlaguerre", n), float(alpha)
+    k, a = _degree("genlaguerre", n), _known("genlaguerre", "alpha", alpha, -1.0)
     return _made("genlaguerre", k, lambda n: roots_genlaguerre(n, np.float64(a)),
                  _ratio([k + a + 1], [k + 1]), (-1.0) ** k / math.factorial(k),
                  lambda x: np.exp(-x) * x**a, (0, math.inf), monic, eval_genlaguerre, a)
@@ -328,7 +343,8 @@ def sh_jacobi(n: int, p: float, q: float, monic: bool = False) -> OrthogonalPoly
     >>> round(float(ft.scipy.special.sh_jacobi(2, 2.0, 1.0)(0.75)), 4)
     0.0625
     """
-    k, a, b = _degree("sh_jacobi", n), float(p), float(q)
+    k, b = _degree("sh_jacobi", n), _known("sh_jacobi", "q", q, 0.0)
+    a = _known("sh_jacobi", "p", p, b - 1.0)
     if k == 0:
         square = _ratio([b, a - b + 1], [a + 1])
     else:
