@@ -60,7 +60,10 @@ def rising_root(fun: Callable[[Array], Array], start: Array) -> Array:
 
     endless = jnp.full_like(start, math.inf)
     state = (-endless, endless, -endless, endless, start, endless)
-    u = loop(step, state, going, _LIMIT)[4]
+    low, high, _, _, u, off = loop(step, state, going, _LIMIT)
+    # where the search ended on one side of every root there is none, or the function is NaN
+    found = (lax.abs(low) < math.inf) & (lax.abs(high) < math.inf) | (lax.abs(off) <= 1e-6)
+    u = jnp.where(found | (lax.abs(u) > _FARTHEST), u, math.nan)
     return jnp.where(u > _FARTHEST, math.inf, jnp.where(u < -_FARTHEST, -math.inf, u))
 
 
