@@ -14,11 +14,16 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import public
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
+from functrans.scipy.stats.fitting import fitted, fitted_place, negative_likelihood
+from functrans.scipy.stats.frozen import Frozen
+from functrans.scipy.stats.moments import continuous_mean, whole_mean
 from functrans.scipy.stats.quantiles import numeric_quantile, whole_quantile
 from functrans.scipy.stats.slopes import by_density
 from functrans.typing import Array, ArrayLike
@@ -55,7 +60,17 @@ class DistributionFamily(types.ModuleType):
 
 
 class Distribution(DistributionFamily):
-    """A family of distributions of numbers."""
+    """A family of distributions of numbers.
+
+    Every one has `.support`, `.interval`, `.moment`, `.stats`, `.expect`, `.rvs`, `.freeze`,
+    `.nnlf`, `.fit` and `.fit_loc_scale`. Of a family's own are `.ends`, `.possible`, `.draw`,
+    `.division` and `.of_means`.
+
+    >>> import functrans as ft
+    >>> gamma = ft.scipy.stats.gamma
+    >>> float(gamma.moment(1, 2.0)), float(gamma.expect(lambda x: x * x, (2.0,)))
+    (2.0, 6.0)
+    """
 
     shapes: ClassVar[tuple[str, ...]] = ()
     positive: ClassVar[tuple[str, ...]] = ()
@@ -83,13 +98,7 @@ class Distribution(DistributionFamily):
         for method, variable in self.functions.items():
             setattr(self, method, self._public(method, [variable]))
         for method in ("mean", "var", "std", "median", "entropy"):
-            if self._has(method):
-                setattr(self, method, self._public(method, []))
-
-    def _has(self, method: str) -> bool:
-        needed = {"mean": "expected", "var": "variance", "std": "variance",
-                  "entropy": "information"}.get(method)
-        return needed is None or hasattr(self, needed)
+            setattr(self, method, self._public(method, []))
 
     def _parameters(self) -> list[inspect.Parameter]:
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -126,15 +135,117 @@ class Distribution(DistributionFamily):
             known = known & (x > 0) if name in self.positive else known & (x == x)
         return known
 
+    def _bound(self, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Array]:
+        """Shapes, loc and scale as arrays of one shape and dtype."""
+        bound = inspect.Signature(self._parameters()).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return promoted(f"{self.name}.{method}", *bound.arguments.values())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+        return self.freeze(*args, **kwargs)
+
+    def freeze(self, *args: Any, **kwargs: Any) -> Frozen:
+        """The distribution of these parameters: its methods take the variable alone."""
+        inspect.Signature(self._parameters()).bind(*args, **kwargs)
+        return Frozen(self, args, kwargs)
+
+    def support(self, *args: Any, **kwargs: Any) -> tuple[Array, Array]:
+        """The ends between which values are."""
+        xs = self._bound("support", args, kwargs)
+        shapes, loc, scale = self._parted(xs)
+        low, high = (loc + scale * (jnp.zeros_like(loc) + end) for end in self.ends(*shapes))
+        known = self.possible(*shapes) & (scale > 0)
+        return jnp.where(known, low, _NAN), jnp.where(known, high, _NAN)
+
+    def interval(self, confidence: ArrayLike, *args: Any, **kwargs: Any) -> tuple[Array, Array]:
+        """The ends of the interval around the median of this probability."""
+        half = 0.5 * jnp.asarray(confidence)
+        return self.ppf(0.5 - half, *args, **kwargs), self.ppf(0.5 + half, *args, **kwargs)
+
+    def moment(self, order: int, *args: Any, **kwargs: Any) -> Array:
+        """The mean of x**order."""
+        xs = self._bound("moment", args, kwargs)
+        return self._mean_of(lambda x: x ** int(order), xs)
+
+    def stats(self, *args: Any, moments: str = "mv", **kwargs: Any) -> Any:
+        """Of "m", "v", "s" and "k" in `moments` the mean, variance, skewness, excess kurtosis.
+
+        A tuple of them in this order, or one alone.
+        """
+        xs = self._bound("stats", args, kwargs)
+        found = {"m": self._mean, "v": self._var, "s": self._skew, "k": self._kurt}
+        out = tuple(found[m](*xs) for m in found if m in moments)
+        return out[0] if len(out) == 1 else out
+
+    def _central(self, order: int, xs: Sequence[Array]) -> Array:
+        mean = self._mean(*xs)
+        fine = jnp.abs(mean) < _INF
+        safe = jnp.where(fine, mean, 0.0)[..., None]
+        return jnp.where(fine, self._mean_of(lambda x: (x - safe) ** order, xs), _NAN)
+
+    def _skew(self, *xs: Array) -> Array:
+        return self._central(3, xs) / self._var(*xs) ** 1.5
+
+    def _kurt(self, *xs: Array) -> Array:
+        return self._central(4, xs) / self._var(*xs) ** 2 - 3.0
+
+    def expect(self, func: Callable[..., Any] | None = None, args: Sequence[Any] = (),
+               loc: ArrayLike = 0, scale: ArrayLike = 1, lb: ArrayLike | None = None,
+               ub: ArrayLike | None = None, conditional: bool = False) -> Array:
+        """The mean of func(x), of x without one, for x between lb and ub.
+
+        `func` takes and gives arrays. With `conditional` it is the mean on that condition.
+        """
+        given = {"loc": loc, "scale": scale} if self.has_scale else {"loc": loc}
+        xs = self._bound("expect", args, given)
+        fun = func or (lambda x: x)
+        if lb is None and ub is None:
+            return self._mean_of(fun, xs)
+        low = jnp.asarray(-_INF if lb is None else lb).astype(xs[0].dtype)
+        high = jnp.asarray(_INF if ub is None else ub).astype(xs[0].dtype)
+        value = self._mean_of(fun, xs, low, high)
+        if conditional:
+            before = low if self.has_scale else lax.ceil(low) - 1.0
+            value = value / (self.cdf(high, *xs) - self.cdf(before, *xs))
+        return value
+
+    def nnlf(self, theta: Sequence[Any], x: ArrayLike) -> Array:
+        """Less the sum of the logarithms of densities at x, for (*shapes, loc, scale)."""
+        return negative_likelihood(self, theta, jnp.asarray(x))
+
+    def fit(self, data: Any, *args: Any, **kwds: Any) -> tuple[Array, ...]:
+        """Estimates (*shapes, loc, scale) of the parameters by the likelihood or by moments.
+
+        fit(data, *starts, loc=, scale=, floc=, fscale=, f0=, fshape_name=, method="MLE" or "MM"):
+        what starts with f is fixed, the others are where the search begins.
+        """
+        return fitted(self, data, args, kwds)
+
+    def fit_loc_scale(self, data: ArrayLike, *args: Any) -> tuple[Array, Array]:
+        """Estimates of loc and scale by mean and variance, for the shapes given."""
+        return fitted_place(self, jnp.asarray(data), args)
+
+    def _parted(self, xs: Sequence[Array]) -> tuple[Sequence[Array], Array, Array]:
+        if self.has_scale:
+            return xs[:-2], xs[-2], xs[-1]
+        return xs[:-1], xs[-1], jnp.ones_like(xs[-1])
+
+    # of Continuous and of Discrete
+    ends: Callable[..., tuple[Any, Any]]
+    _mean: Callable[..., Array]
+    _var: Callable[..., Array]
+
+    def _mean_of(self, fun: Callable[..., Any], xs: Sequence[Array], low: Any = None,
+                 high: Any = None) -> Array:
+        raise TypeError("a family of distributions is Continuous or Discrete.")
+
     def rvs(self, key: Array, *args: Any, shape: Any = None, **kwargs: Any) -> Array:
         """Random numbers from a key, of `shape`, or of the shape of the parameters together.
 
         rvs(key, *shapes, loc=0, scale=1, shape=None): differentiable in the parameters where
         numbers are continuous, and integers of the default dtype where they are whole.
         """
-        bound = inspect.Signature(self._parameters()).bind(*args, **kwargs)
-        bound.apply_defaults()
-        xs = promoted(f"{self.name}.rvs", *bound.arguments.values())
+        xs = self._bound("rvs", args, kwargs)
         if shape is not None:
             shape = (shape,) if isinstance(shape, int) else tuple(shape)
             xs = [jnp.broadcast_to(x, shape) for x in xs]
@@ -190,7 +301,7 @@ class Continuous(Distribution):
 
     # of a family ---------------------------------------------------------------------------
 
-    def support(self, *shapes: Any, **none: Any) -> tuple[Any, Any]:
+    def ends(self, *shapes: Any, **none: Any) -> tuple[Any, Any]:
         return self.low, self.high
 
     def log_density(self, z: Array, *shapes: Any, **none: Any) -> Array:
@@ -229,7 +340,7 @@ class Continuous(Distribution):
         *shapes, loc, scale = rest
         known = (scale > 0) & self.possible(*shapes)
         z = (x - loc) / jnp.where(scale > 0, scale, _NAN)
-        low, high = self.support(*shapes)
+        low, high = self.ends(*shapes)
         return z, shapes, scale, known & (z == z), low, high
 
     def _logpdf(self, x: Array, *rest: Array) -> Array:
@@ -260,7 +371,7 @@ class Continuous(Distribution):
                  upper: bool) -> Array:
         *shapes, loc, scale = rest
         known = (scale > 0) & self.possible(*shapes) & (q >= 0) & (q <= 1)
-        low, high = self.support(*shapes)
+        low, high = self.ends(*shapes)
         inside = (q > 0) & (q < 1)
         z = fun(jnp.where(inside, q, 0.5), *shapes)
         first, last = (high, low) if upper else (low, high)
@@ -297,7 +408,52 @@ class Continuous(Distribution):
     def _median(self, *rest: Array) -> Array:
         return self._ppf(jnp.full_like(rest[0], 0.5), *rest)
 
+    def division(self, *shapes: Any, **none: Any) -> Any:
+        """A place in the bulk, the median, or all between which the density is smooth."""
+        like = self._like(shapes)
+        return self.quantile(jnp.full_like(like, 0.5), *shapes)
+
+    def of_means(self) -> Continuous:
+        """The family over whose density means are integrals."""
+        return self
+
+    def _mean_of(self, fun: Callable[..., Any], xs: Sequence[Array], low: Any = None,
+                 high: Any = None) -> Array:
+        shapes, loc, scale = self._parted(xs)
+        if low is not None:
+            low, high = (low - loc) / scale, (high - loc) / scale
+        place, unit = loc[..., None], scale[..., None]
+        value = continuous_mean(self.of_means(), lambda z: fun(place + unit * z), shapes, loc, low,
+                                high).astype(loc.dtype)
+        return self._moment(value, xs)
+
+    def expected(self, *shapes: Any, **none: Any) -> Any:
+        like = self._like(shapes)
+        return continuous_mean(self.of_means(), lambda z: z, shapes, like).astype(like.dtype)
+
+    def variance(self, *shapes: Any, **none: Any) -> Any:
+        mean = jnp.asarray(self.expected(*shapes))
+        like = self._like(shapes)
+        fine = jnp.abs(mean) < _INF
+        centre = jnp.where(fine, mean, 0.0)[..., None]
+        value = continuous_mean(self.of_means(), lambda z: (z - centre) ** 2, shapes, like)
+        return jnp.where(mean == mean, value.astype(like.dtype), _NAN)
+
+    def information(self, *shapes: Any, **none: Any) -> Any:
+        like = self._like(shapes)
+        spread = [s[..., None].astype(np.float64) for s in shapes]
+        family = self.of_means()
+        return continuous_mean(family, lambda z: -family.log_density(
+            z, *(jnp.broadcast_to(s, z.shape) for s in spread)), shapes,
+                               like).astype(like.dtype)
+
+    @staticmethod
+    def _like(shapes: Sequence[Any]) -> Array:
+        return shapes[0] if shapes else jnp.zeros((), np.float64)
+
     def _filled(self, name: str, shapes: Sequence[Array], like: Array) -> Array:
+        if not shapes and getattr(type(self), name) is getattr(Continuous, name):
+            return jnp.full_like(like, getattr(self, name)())
         value = getattr(self, name)(*shapes)
         return value if isinstance(value, type(like)) else jnp.full_like(like, value)
 
@@ -319,7 +475,7 @@ class Discrete(Distribution):
 
     # of a family ---------------------------------------------------------------------------
 
-    def support(self, *shapes: Any, **none: Any) -> tuple[Any, Any]:
+    def ends(self, *shapes: Any, **none: Any) -> tuple[Any, Any]:
         return 0.0, _INF
 
     def log_probability(self, k: Array, *shapes: Any, **none: Any) -> Array:
@@ -341,7 +497,7 @@ class Discrete(Distribution):
     def _at(self, k: Array, rest: Sequence[Array]) -> tuple[Any, ...]:
         *shapes, loc = rest
         n = k - loc
-        low, high = self.support(*shapes)
+        low, high = self.ends(*shapes)
         return n, shapes, self.possible(*shapes) & (n == n), low, high
 
     def _logpmf(self, k: Array, *rest: Array) -> Array:
@@ -390,7 +546,7 @@ class Discrete(Distribution):
         """The least k with cdf(k) >= q (or sf(k) <= q); one less than the support for the end."""
         *shapes, loc = (lax.stop_gradient(x) for x in rest)
         known = self.possible(*shapes) & (q >= 0) & (q <= 1)
-        low, high = self.support(*shapes)
+        low, high = self.ends(*shapes)
         end, far = (q == 1, q == 0) if upper else (q == 0, q == 1)
         inside = known & ~end & ~far
         zero = jnp.zeros_like(loc)
@@ -423,9 +579,37 @@ class Discrete(Distribution):
         *shapes, loc = rest
         return jnp.where(self.possible(*shapes), 0.0 * loc + self.information(*shapes), _NAN)
 
-    expected: Callable[..., Any]
-    variance: Callable[..., Any]
-    information: Callable[..., Any]
+    def _mean_of(self, fun: Callable[..., Any], xs: Sequence[Array], low: Any = None,
+                 high: Any = None) -> Array:
+        *shapes, loc = xs
+        place = loc[..., None]
+
+        def value(k: Array) -> Array:
+            x = place + k
+            out = fun(x)
+            return out if low is None else jnp.where((x >= low) & (x <= high), out, 0.0)
+
+        return self._whole_mean(value, shapes, loc).astype(loc.dtype)
+
+    def _whole_mean(self, fun: Callable[..., Any], shapes: Sequence[Array], like: Array) -> Array:
+        median = self._ppf(jnp.full_like(like, 0.5), *shapes, jnp.zeros_like(like))
+        return whole_mean(self, fun, shapes, median)
+
+    def expected(self, *shapes: Any, **none: Any) -> Any:
+        return self._whole_mean(lambda k: k, shapes, shapes[0]).astype(shapes[0].dtype)
+
+    def variance(self, *shapes: Any, **none: Any) -> Any:
+        mean = self.expected(*shapes)
+        fine = jnp.abs(mean) < _INF
+        centre = jnp.where(fine, mean, 0.0)[..., None]
+        value = self._whole_mean(lambda k: (k - centre) ** 2, shapes, shapes[0])
+        return jnp.where(mean == mean, value.astype(mean.dtype), _NAN)
+
+    def information(self, *shapes: Any, **none: Any) -> Any:
+        spread = [s[..., None].astype(np.float64) for s in shapes]
+        return self._whole_mean(lambda k: -self.log_probability(
+            k, *(jnp.broadcast_to(s, k.shape) for s in spread)), shapes,
+                                shapes[0]).astype(shapes[0].dtype)
 
     def _draw_placed(self, key: Array, *xs: Array) -> Array:
         *shapes, loc = xs

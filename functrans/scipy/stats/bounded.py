@@ -186,6 +186,9 @@ class Triang(Interval):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] >= 0) & (shapes[0] <= 1)
 
+    def division(self, c: Array) -> Array:
+        return c
+
     def log_density(self, z: Array, c: Array) -> Array:
         left = (z < c) | ((z == c) & (c == 1))
         rise = z / jnp.where(left, c, 1.0)
@@ -230,7 +233,7 @@ class TruncExpon(Continuous):
 
     shapes = positive = ("b",)
 
-    def support(self, b: Array) -> tuple[float, Array]:
+    def ends(self, b: Array) -> tuple[float, Array]:
         return 0.0, b
 
     def log_density(self, z: Array, b: Array) -> Array:
@@ -271,7 +274,7 @@ class LogUniform(Continuous):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[1] > shapes[0])
 
-    def support(self, a: Array, b: Array) -> tuple[Array, Array]:
+    def ends(self, a: Array, b: Array) -> tuple[Array, Array]:
         return a, b
 
     def log_density(self, z: Array, a: Array, b: Array) -> Array:
@@ -309,7 +312,7 @@ class TruncNorm(Continuous):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return shapes[0] < shapes[1]
 
-    def support(self, a: Array, b: Array) -> tuple[Array, Array]:
+    def ends(self, a: Array, b: Array) -> tuple[Array, Array]:
         return a, b
 
     @staticmethod
@@ -548,13 +551,16 @@ class VonMises(Continuous):
         return length * jnp.sum(weights * lax.exp(self.log_density(at, kappa[..., None])), -1)
 
     def quantile(self, q: Array, kappa: Array) -> Array:
-        return _OnCircle("vonmises").quantile(q, kappa)
+        return VonMisesLine("vonmises").quantile(q, kappa)
 
     def upper_quantile(self, q: Array, kappa: Array) -> Array:
         return -self.quantile(q, kappa)
 
     def draw(self, key: Array, like: Array, kappa: Array) -> Array:
         return drawn_with_slopes(self, vonmises_angles(key, kappa), kappa)
+
+    def of_means(self) -> Continuous:
+        return VonMisesLine("vonmises")
 
     def expected(self, kappa: Array) -> Array:
         return jnp.zeros_like(kappa)
@@ -564,13 +570,21 @@ class VonMises(Continuous):
         return kappa * (1.0 - ratio) + math.log(2 * math.pi) + lax.log(special.i0e(kappa))
 
 
-class _OnCircle(VonMises):
-    """The von Mises distribution of angles in [-pi, pi], where it has quantiles."""
+class VonMisesLine(VonMises):
+    """The von Mises distribution of angles in [-pi, pi].
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.vonmises_line.cdf(0.0, 1.0))
+    0.5
+    """
 
     low, high = -math.pi, math.pi
 
     def quantile(self, q: Array, kappa: Array) -> Array:
         return Continuous.quantile(self, q, kappa)
+
+    def of_means(self) -> Continuous:
+        return self
 
 
 uniform, beta, arcsine = Uniform("uniform"), Beta("beta"), Arcsine("arcsine")

@@ -36,7 +36,7 @@ class TruncPareto(HalfLine):
     def possible(self, b: Array, c: Array) -> Array:
         return (b != 0) & (c > 1)
 
-    def support(self, b: Array, c: Array) -> tuple[float, Array]:
+    def ends(self, b: Array, c: Array) -> tuple[float, Array]:
         return 1.0, c
 
     def log_density(self, z: Array, b: Array, c: Array) -> Array:
@@ -66,7 +66,7 @@ class TruncWeibullMin(HalfLine):
     def possible(self, c: Array, a: Array, b: Array) -> Array:
         return (c > 0) & (a >= 0) & (b > a)
 
-    def support(self, c: Array, a: Array, b: Array) -> tuple[Array, Array]:
+    def ends(self, c: Array, a: Array, b: Array) -> tuple[Array, Array]:
         return a, b
 
     def log_density(self, z: Array, c: Array, a: Array, b: Array) -> Array:
@@ -96,7 +96,7 @@ class GenHalfLogistic(HalfLine):
 
     shapes = positive = ("c",)
 
-    def support(self, c: Array) -> tuple[float, Array]:
+    def ends(self, c: Array) -> tuple[float, Array]:
         return 0.0, 1.0 / c
 
     def log_density(self, z: Array, c: Array) -> Array:
@@ -320,6 +320,9 @@ class Trapezoid(Continuous):
 
     def possible(self, c: Array, d: Array) -> Array:
         return (c >= 0) & (c <= d) & (d <= 1)
+
+    def division(self, c: Array, d: Array) -> tuple[Array, Array]:
+        return c, d
 
     def log_density(self, z: Array, c: Array, d: Array) -> Array:
         rise = jnp.where(z < c, z / jnp.where(c > 0, c, 1.0), 1.0)

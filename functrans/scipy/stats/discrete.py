@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Bernoulli(Discrete):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return _probability(shapes[0])
 
-    def support(self, p: Array) -> tuple[float, float]:
+    def ends(self, p: Array) -> tuple[float, float]:
         return 0.0, 1.0
 
     def log_probability(self, k: Array, p: Array) -> Array:
@@ -83,7 +84,7 @@ class Binom(Discrete):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return _whole(shapes[0]) & _probability(shapes[1])
 
-    def support(self, n: Array, p: Array) -> tuple[float, Array]:
+    def ends(self, n: Array, p: Array) -> tuple[float, Array]:
         return 0.0, n
 
     def log_probability(self, k: Array, n: Array, p: Array) -> Array:
@@ -114,17 +115,34 @@ class Summed(Discrete):
     def above(self, k: Array, *shapes: Any, **none: Any) -> Array:
         return self._sum(k, shapes, True)
 
+    def _terms(self, *shapes: Array) -> Callable[[Array], Array]:
+        """The logarithm of the probability as a function of k."""
+        return lambda k: self.log_probability(k, *shapes)
+
     def _sum(self, k: Array, shapes: tuple[Array, ...], upper: bool) -> Array:
-        low, high = (jnp.zeros_like(k) + v for v in self.support(*shapes))
+        low, high = (jnp.zeros_like(k) + v for v in self.ends(*shapes))
+        log_term = self._terms(*shapes)
 
         def step(i: Any, at: Array, total: Array) -> tuple[Array, Array]:
             inside = (at >= low) & (at <= high)
-            term = lax.exp(self.log_probability(jnp.where(inside, at, low), *shapes))
+            term = lax.exp(log_term(jnp.where(inside, at, low)))
             return at + (1.0 if upper else -1.0), total + jnp.where(inside, term, 0.0)
 
         start = k + 1.0 if upper else k
         return loop(step, (start, jnp.zeros_like(k)),
                     lambda at, total: at <= high if upper else at >= low, 1_000_000)[1]
+
+    def draw(self, key: Array, like: Array, *shapes: Any, **none: Any) -> Array:
+        """By adding probabilities up to a uniform number."""
+        low, high = (jnp.zeros_like(like) + v for v in self.ends(*shapes))
+        log_term = self._terms(*shapes)
+        u = random.uniform(key, like.shape, like.dtype)
+
+        def step(i: Any, at: Array, total: Array) -> tuple[Array, Array]:
+            return at + 1.0, total + lax.exp(log_term(jnp.minimum(at + 1.0, high)))
+
+        return loop(step, (low, lax.exp(log_term(low))),
+                    lambda at, total: (total < u) & (at < high), 1_000_000)[0]
 
 
 class BetaBinom(Summed):
@@ -142,7 +160,7 @@ class BetaBinom(Summed):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return _whole(shapes[0]) & (shapes[1] > 0) & (shapes[2] > 0)
 
-    def support(self, n: Array, a: Array, b: Array) -> tuple[float, Array]:
+    def ends(self, n: Array, a: Array, b: Array) -> tuple[float, Array]:
         return 0.0, n
 
     def log_probability(self, k: Array, n: Array, a: Array, b: Array) -> Array:
@@ -177,7 +195,7 @@ class HyperGeom(Summed):
         return _whole(total) & _whole(marked) & _whole(drawn) & (marked <= total) & (
             drawn <= total)
 
-    def support(self, M: Array, n: Array, N: Array) -> tuple[Array, Array]:
+    def ends(self, M: Array, n: Array, N: Array) -> tuple[Array, Array]:
         return jnp.maximum(N - (M - n), 0.0), jnp.minimum(n, N)
 
     def log_probability(self, k: Array, M: Array, n: Array, N: Array) -> Array:
@@ -194,7 +212,7 @@ class HyperGeom(Summed):
         possible = self.possible(total, marked, drawn) & (total > 1.0)
         total, marked, drawn = (jnp.where(possible, x, v) for x, v in zip(
             (total, marked, drawn), (2.0, 1.0, 1.0), strict=True))
-        low, high = self.support(total, marked, drawn)
+        low, high = self.ends(total, marked, drawn)
         mode = jnp.clip(lax.floor((marked + 1.0) * (drawn + 1.0) / (total + 2.0)), low, high)
 
         def log_probability(k: Array) -> Array:  # but for a constant
@@ -221,7 +239,7 @@ class Geom(Discrete):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[0] <= 1)
 
-    def support(self, p: Array) -> tuple[float, float]:
+    def ends(self, p: Array) -> tuple[float, float]:
         return 1.0, math.inf
 
     def log_probability(self, k: Array, p: Array) -> Array:
@@ -342,7 +360,7 @@ class RandInt(Discrete):
         low, high = shapes
         return (high > low) & (low == lax.floor(low)) & (high == lax.floor(high))
 
-    def support(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
         return low, high - 1.0
 
     def log_probability(self, k: Array, low: Array, high: Array) -> Array:
@@ -397,7 +415,7 @@ class Boltzmann(Discrete):
 
     shapes = positive = ("lambda_", "N")
 
-    def support(self, lambda_: Array, N: Array) -> tuple[float, Array]:
+    def ends(self, lambda_: Array, N: Array) -> tuple[float, Array]:
         return 0.0, N - 1.0
 
     def log_probability(self, k: Array, lambda_: Array, N: Array) -> Array:
@@ -417,7 +435,7 @@ class DLaplace(Discrete):
 
     shapes = positive = ("a",)
 
-    def support(self, a: Array) -> tuple[float, float]:
+    def ends(self, a: Array) -> tuple[float, float]:
         return -math.inf, math.inf
 
     def log_probability(self, k: Array, a: Array) -> Array:
@@ -450,7 +468,7 @@ class LogSer(Discrete):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return (shapes[0] > 0) & (shapes[0] < 1)
 
-    def support(self, p: Array) -> tuple[float, float]:
+    def ends(self, p: Array) -> tuple[float, float]:
         return 1.0, math.inf
 
     def log_probability(self, k: Array, p: Array) -> Array:
@@ -486,7 +504,7 @@ class Zipf(Discrete):
     def possible(self, *shapes: Any, **none: Any) -> Any:
         return shapes[0] > 1
 
-    def support(self, a: Array) -> tuple[float, float]:
+    def ends(self, a: Array) -> tuple[float, float]:
         return 1.0, math.inf
 
     def log_probability(self, k: Array, a: Array) -> Array:

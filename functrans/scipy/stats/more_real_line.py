@@ -31,7 +31,7 @@ class GenExtreme(Continuous):
 
     shapes = ("c",)
 
-    def support(self, c: Array) -> tuple[Array, Array]:
+    def ends(self, c: Array) -> tuple[Array, Array]:
         end = 1.0 / jnp.where(c == 0, 1.0, c)
         return jnp.where(c < 0, end, -math.inf), jnp.where(c > 0, end, math.inf)
 
@@ -219,6 +219,9 @@ class LaplaceAsymmetric(Continuous):
 
     shapes = positive = ("kappa",)
 
+    def division(self, kappa: Array) -> Array:
+        return jnp.zeros_like(kappa)
+
     def log_density(self, z: Array, kappa: Array) -> Array:
         rate = jnp.where(z >= 0, kappa, 1.0 / kappa)
         return -jnp.abs(z) * rate - lax.log(kappa + 1.0 / kappa)
@@ -332,6 +335,9 @@ class SkewCauchy(Continuous):
     def possible(self, a: Array) -> Array:
         return jnp.abs(a) < 1
 
+    def division(self, a: Array) -> Array:
+        return jnp.zeros_like(a)
+
     def log_density(self, z: Array, a: Array) -> Array:
         width = jnp.where(z > 0, 1.0 + a, 1.0 - a)
         return -log1p_square(z / width) - math.log(math.pi)
@@ -373,7 +379,7 @@ class Pearson3(Continuous):
         shape = 4.0 / (s * s)
         return flat, shape, jnp.maximum(shape + 2.0 * z / s, 0.0)
 
-    def support(self, skew: Array) -> tuple[Array, Array]:
+    def ends(self, skew: Array) -> tuple[Array, Array]:
         end = -2.0 / jnp.where(skew == 0, 1.0, skew)
         flat = jnp.abs(skew) < self._normal
         return (jnp.where((skew > 0) & ~flat, end, -math.inf),
@@ -425,7 +431,7 @@ class YuleSimon(Discrete):
 
     shapes = positive = ("alpha",)
 
-    def support(self, alpha: Array) -> tuple[float, float]:
+    def ends(self, alpha: Array) -> tuple[float, float]:
         return 1.0, math.inf
 
     def log_probability(self, k: Array, alpha: Array) -> Array:

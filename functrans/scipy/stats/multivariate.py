@@ -15,6 +15,7 @@ from functrans.primitives.linalg import cholesky
 from functrans.scipy import special
 from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.stats.base import DistributionFamily
+from functrans.scipy.stats.covariance import Covariance
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -36,13 +37,17 @@ class MultivariateNormal(DistributionFamily):
     -1.8379
     """
 
-    def logpdf(self, x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
+    def logpdf(self, x: ArrayLike, mean: ArrayLike, cov: ArrayLike | Covariance) -> Array:
         """The logarithm of the density at x (..., n) for mean (..., n), covariance (..., n, n).
 
         A scalar covariance is that of independent elements; of a scalar mean, too, each element of
-        x is one number. Raises ShapeError when shapes do not
-        fit.
+        x is one number. It may be a `Covariance`. Raises ShapeError when shapes do not fit.
         """
+        if isinstance(cov, Covariance):
+            x, mean = _operands("multivariate_normal.logpdf", x, mean)
+            white = cov.whiten(x - mean)
+            result: Array = -0.5 * (jnp.sum(white * white, -1) + cov.rank * _LOG_2PI + cov.log_pdet)
+            return result
         x, mean, cov = _operands("multivariate_normal.logpdf", x, mean, cov)
         off = x - mean
         if not off.ndim or not (mean.ndim or cov.ndim):
@@ -59,20 +64,29 @@ class MultivariateNormal(DistributionFamily):
         half_log_det = jnp.sum(lax.log(jnp.diagonal(factor, 0, -2, -1)), -1)
         return -0.5 * (jnp.sum(white * white, -1) + n * _LOG_2PI) - half_log_det
 
-    def pdf(self, x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
+    def pdf(self, x: ArrayLike, mean: ArrayLike, cov: ArrayLike | Covariance) -> Array:
         """The density."""
         return lax.exp(self.logpdf(x, mean, cov))
 
-    def entropy(self, mean: ArrayLike, cov: ArrayLike) -> Array:
+    def entropy(self, mean: ArrayLike, cov: ArrayLike | Covariance) -> Array:
         """The entropy for a covariance (..., n, n)."""
+        if isinstance(cov, Covariance):
+            result: Array = 0.5 * (cov.rank * (1.0 + _LOG_2PI) + cov.log_pdet)
+            return result
         (matrix,) = _operands("multivariate_normal.entropy", cov)
         n = matrix.shape[-1]
         half_log_det = jnp.sum(lax.log(jnp.diagonal(cholesky(matrix), 0, -2, -1)), -1)
         return 0.5 * n * (1.0 + _LOG_2PI) + half_log_det
 
-    def rvs(self, key: Array, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = None
-            ) -> Array:
+    def rvs(self, key: Array, mean: ArrayLike, cov: ArrayLike | Covariance,
+            shape: ShapeLike | None = None) -> Array:
         """Random vectors of shape (*shape, n) from a key."""
+        if isinstance(cov, Covariance):
+            (place,) = _operands("multivariate_normal.rvs", mean)
+            sizes: Any = () if shape is None else shape
+            lead = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+            z: Array = random.normal(key, (*lead, *cov.shape[:-1]), place.dtype)
+            return place + cov.colorize(z)
         return random.multivariate_normal(key, mean, cov, shape)
 
 

@@ -142,7 +142,7 @@ class Skellam(Discrete):
     shapes = positive = ("mu1", "mu2")
     _other = NCX2("ncx2")
 
-    def support(self, mu1: Array, mu2: Array) -> tuple[float, float]:
+    def ends(self, mu1: Array, mu2: Array) -> tuple[float, float]:
         return -math.inf, math.inf
 
     def log_probability(self, k: Array, mu1: Array, mu2: Array) -> Array:

@@ -21,7 +21,7 @@ _DOUBLINGS: Final = 1100
 
 
 class _Family(Protocol):
-    def support(self, *shapes: Array) -> tuple[Any, Any]: ...
+    def ends(self, *shapes: Array) -> tuple[Any, Any]: ...
 
     def log_density(self, z: Array, *shapes: Array) -> Array: ...
 
@@ -66,7 +66,7 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
 def _bracket(family: _Family, p: Array, shapes: Sequence[Array], upper: bool
              ) -> tuple[Array, Array]:
     """Points between which the quantile is: the ends of the support, or by doubling from 1."""
-    bottom, top = (jnp.zeros_like(p) + v for v in family.support(*shapes))
+    bottom, top = (jnp.zeros_like(p) + v for v in family.ends(*shapes))
     open_low, open_high = bottom == -math.inf, top == math.inf
     least = jnp.where(open_low, jnp.where(open_high, 0.0, top), bottom)
     most = jnp.where(open_high, jnp.where(open_low, 0.0, bottom), top)

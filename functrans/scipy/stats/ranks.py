@@ -271,7 +271,7 @@ def brunnermunzel(x: ArrayLike, y: ArrayLike, alternative: str = "two-sided",
 # Kolmogorov and Smirnov ----------------------------------------------------------------------
 
 
-def _one_sided(d: Array, n: int) -> Array:
+def one_sided(d: Array, n: int) -> Array:
     """The probability that an empirical distribution is d above: Birnbaum and Tingey (1951)."""
     j = np.arange(n + 1.0)
     ways = np.array([math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in j])
@@ -285,12 +285,14 @@ def _one_sided(d: Array, n: int) -> Array:
     return jnp.where(d <= 0, 1.0, jnp.where(d >= 1, 0.0, jnp.clip(total, 0, 1)))
 
 
-def _two_sided(d: Array, n: int) -> Array:
-    """The probability that the largest difference of n is d or more.
+def two_sided(d: Array, n: int, far: float | None = None, below: bool = False) -> Array:
+    """The probability that the largest difference of n is d or more, or the one `below` d.
 
-    Source: Marsaglia, Tsang and Wang, J. Stat. Softw. 8 (2003); far out twice that of one side.
+    From n d**2 = `far` on it is twice that of one side.
+    Source: Marsaglia, Tsang and Wang, J. Stat. Softw. 8 (2003).
     """
-    most = min(math.ceil(math.sqrt(_FAR * n)) + 1, n + 1)
+    limit = _FAR if far is None else far
+    most = min(math.ceil(math.sqrt(limit * n)) + 1, n + 1)
 
     def near(d: Array) -> Array:
         k = jnp.floor(n * d) + 1
@@ -327,15 +329,20 @@ def _two_sided(d: Array, n: int) -> Array:
             exponent >>= 1
         at = (k - 1).astype(int)
         log_ways = math.lgamma(n + 1) - n * math.log(n)
-        return 1 - whole[at, at] * jnp.exp(scale + log_ways)
+        return whole[at, at] * jnp.exp(scale + log_ways)
 
     flat = d.reshape(-1)
-    is_far = n * flat * flat > _FAR
-    far = jnp.minimum(1, 2 * _one_sided(flat, n))
-    low = jnp.clip(flat, 0.5 / n, math.sqrt(_FAR / n))
-    middle = jnp.stack([near(v) for v in low]) if flat.shape[0] == 1 else lax.map(near, low)
-    p = jnp.where(is_far | (flat >= 0.5 + 0.5 / n), far, jnp.clip(middle, 0, 1))
-    return jnp.where(flat <= 0.5 / n, 1.0, p).reshape(d.shape)
+    is_far = n * flat * flat > limit
+    outer = jnp.minimum(1, 2 * one_sided(flat, n))
+    low = jnp.clip(flat, 0.5 / n, math.sqrt(limit / n))
+    inner = jnp.stack([near(v) for v in low]) if flat.shape[0] == 1 else lax.map(near, low)
+    inner = jnp.clip(inner, 0, 1)
+    is_far = is_far | (flat >= 0.5 + 0.5 / n)
+    if below:
+        p = jnp.where(flat <= 0.5 / n, 0.0, jnp.where(is_far, 1 - outer, inner))
+    else:
+        p = jnp.where(flat <= 0.5 / n, 1.0, jnp.where(is_far, outer, 1 - inner))
+    return p.reshape(d.shape)
 
 
 _FAR = 2.2  # n d**2 from which both sides do not meet within 8 digits
@@ -365,11 +372,11 @@ def ks_1samp(x: ArrayLike, cdf: Callable[..., ArrayLike], args: tuple[ArrayLike,
     plus, minus = jnp.max((steps + 1) / n - levels, -1), jnp.max(levels - steps / n, -1)
     if alternative != "two-sided":
         d = plus if alternative == "greater" else minus
-        return SignificanceResult(d, _one_sided(d, n))
+        return SignificanceResult(d, one_sided(d, n))
     d = jnp.maximum(plus, minus)
     if method == "asymp":
         return SignificanceResult(d, kolmogorov(d * math.sqrt(n)))
-    return SignificanceResult(d, _two_sided(lax.stop_gradient(d), n))
+    return SignificanceResult(d, two_sided(lax.stop_gradient(d), n))
 
 
 def kolmogorov(y: Array) -> Array:
@@ -418,7 +425,7 @@ def ks_2samp(data1: ArrayLike, data2: ArrayLike, alternative: str = "two-sided",
     d = steps.astype(a.dtype) / (n * m)
     if method == "asymp" or (method == "auto" and max(n, m) > 10000):
         if alternative == "two-sided":
-            return SignificanceResult(d, _two_sided(lax.stop_gradient(d), round(n * m / (n + m))))
+            return SignificanceResult(d, two_sided(lax.stop_gradient(d), round(n * m / (n + m))))
         low, high = min(n, m), max(n, m)
         z = math.sqrt(n * m / (n + m)) * d
         expected = -2 * z * z - 2 * z * (high + 2 * low) / math.sqrt(

@@ -205,7 +205,7 @@ class GenPareto(Tailed):
 
     shapes = ("c",)
 
-    def support(self, c: Array) -> tuple[float, Array]:
+    def ends(self, c: Array) -> tuple[float, Array]:
         return 0.0, jnp.where(c < 0, -1.0 / jnp.where(c < 0, c, -1.0), math.inf)
 
     def log_density(self, z: Array, c: Array) -> Array:
