@@ -64,7 +64,7 @@ class Distribution(DistributionFamily):
 
     Every one has `.support`, `.interval`, `.moment`, `.stats`, `.expect`, `.rvs`, `.freeze`,
     `.nnlf`, `.fit` and `.fit_loc_scale`. Of a family's own are `.ends`, `.possible`, `.draw`,
-    `.division` and `.of_means`.
+    `.division`, `.standard` and `.of_means`.
 
     >>> import functrans as ft
     >>> gamma = ft.scipy.stats.gamma
