@@ -72,7 +72,7 @@ def _variances(a: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.diagonal(_covariances(a, a.T, at, at.T)).copy()
 
 
-class _Side:
+class _Neighbours:
     """The distances of one sample, centred and ranked, and the variances of all ranks."""
 
     def __init__(self, distances: np.ndarray) -> None:
@@ -80,7 +80,7 @@ class _Side:
         self.variances = _variances(self.off, self.ranks)
 
 
-def _map(x: _Side, off: np.ndarray, ranks: np.ndarray, variances: np.ndarray) -> np.ndarray:
+def _map(x: _Neighbours, off: np.ndarray, ranks: np.ndarray, variances: np.ndarray) -> np.ndarray:
     covariances = _covariances(x.off, off.T, x.ranks, ranks.T)
     bottom = np.sqrt(np.maximum(x.variances, 0)[:, None] * np.maximum(variances, 0))
     found = np.where(bottom > 0, covariances / np.where(bottom > 0, bottom, 1), 0)
@@ -158,7 +158,7 @@ def multiscale_graphcorr(x: ArrayLike, y: ArrayLike,
         a, b = np.concatenate([a, b]), np.repeat([0.0, 1.0], [len(a), len(b)])[:, None]
     if compute_distance is not None:
         a, b = (np.asarray(compute_distance(jnp.asarray(v)), float) for v in (a, b))
-    one, two = _Side(a), _Side(b)
+    one, two = _Neighbours(a), _Neighbours(b)
     size = a.shape[0]
     found = _map(one, two.off, two.ranks, two.variances)
     statistic, scale = _best(found, size)
