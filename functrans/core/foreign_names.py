@@ -132,6 +132,13 @@ MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "optim": "ft.tree.map(lambda p, g: p - rate * g, params, grads)",
     },
     "functrans.lax": LAX,
+    "functrans.scipy": {
+        "constants": "scipy.constants  # numbers of Python, which arrays take",
+        "io": "jnp.asarray(scipy.io.loadmat(file)[name])",
+        "datasets": "jnp.asarray(scipy.datasets.face())",
+        "odr": "ft.scipy.optimize.least_squares  # with the distances in both variables",
+        "fftpack": "ft.scipy.fft",
+    },
     "functrans.scipy.stats": {
         "mstats": 'stats.skew(x, nan_policy="omit"), with NaN for what a mask hides',
     },

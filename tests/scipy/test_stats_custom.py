@@ -119,3 +119,16 @@ def test_what_newcomers_do_wrong():
         print(CASES["density"][0].pdff)
     assert np.isnan(float(CASES["density"][0].pdf(1.0, -1.0)))
     assert CASES["density"][0].shapes == "c" and CASES["density"][0].numargs == 1
+
+
+def test_draws_are_called_as_scipy_calls_them():
+    key = ft.random.key(3)
+    for drawn in (stats.norm.rvs(loc=1.0, size=4, random_state=key),
+                  stats.norm(1.0).rvs(4, random_state=3),
+                  stats.norm.rvs(1.0, random_state=3, shape=(4,)),
+                  stats.norm(loc=1.0).rvs(key, 4)):
+        np.testing.assert_array_equal(drawn, stats.norm.rvs(key, 1.0, shape=(4,)))
+    np.testing.assert_array_equal(stats.dirichlet.rvs(np.ones(3), size=(2,), random_state=3),
+                                  stats.dirichlet.rvs(key, np.ones(3), (2,)))
+    with pytest.raises(ft.errors.ArgumentError, match="no key"):
+        stats.norm.rvs(size=3)

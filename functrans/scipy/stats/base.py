@@ -21,6 +21,7 @@ from functrans import numpy as jnp
 from functrans.core import dtypes
 from functrans.core.errors import public
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
+from functrans.scipy.stats.drawing import by_key
 from functrans.scipy.stats.fitting import fitted, fitted_place, negative_likelihood
 from functrans.scipy.stats.frozen import Frozen
 from functrans.scipy.stats.moments import continuous_mean, whole_mean
@@ -239,6 +240,7 @@ class Distribution(DistributionFamily):
                  high: Any = None) -> Array:
         raise TypeError("a family of distributions is Continuous or Discrete.")
 
+    @by_key
     def rvs(self, key: Array, *args: Any, shape: Any = None, **kwargs: Any) -> Array:
         """Random numbers from a key, of `shape`, or of the shape of the parameters together.
 

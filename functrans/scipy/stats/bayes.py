@@ -10,6 +10,7 @@ from functrans.core.errors import ShapeError, publish
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.arguments import real
+from functrans.scipy.stats.drawing import by_key
 from functrans.scipy.stats.half_line import invgamma
 from functrans.scipy.stats.more_half_line import gengamma
 from functrans.scipy.stats.real_line import norm, t
@@ -101,6 +102,7 @@ class ParameterDistribution:
         level = tail_of(confidence, "two-sided")
         return self.ppf(1 - level), self.ppf(level)
 
+    @by_key
     def rvs(self, key: Array, shape: Any = ()) -> Array:
         """Draws by a key."""
         return self._of("rvs")(key, *self.args, shape=shape)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from functrans.core.tree_registry import register_pytree_node_class
+from functrans.scipy.stats.drawing import by_key
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["Frozen"]
@@ -88,6 +89,7 @@ class Frozen:
         result: Array = self._at("isf", q)
         return result
 
+    @by_key
     def rvs(self, key: Array, shape: Any = None) -> Array:
         """Random numbers from a key, of `shape` or of that of the parameters."""
         result: Array = self.dist.rvs(key, *self.args, shape=shape, **self.kwds)

@@ -13,6 +13,7 @@ from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.scipy import special
 from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.stats.base import DistributionFamily
+from functrans.scipy.stats.drawing import by_key
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 __all__ = ["matrix_normal", "multivariate_t", "ortho_group", "special_ortho_group",
@@ -67,6 +68,7 @@ class MultivariateT(DistributionFamily):
         """The density."""
         return lax.exp(self.logpdf(x, loc, shape, df))
 
+    @by_key
     def rvs(self, key: Array, loc: ArrayLike, scale: ArrayLike, df: ArrayLike = 1.0,
             shape: ShapeLike = ()) -> Array:
         """Random vectors of shape (*shape, n) from a key; `scale` is the shape matrix."""
@@ -107,6 +109,7 @@ class Wishart(DistributionFamily):
         df, scale = _operands("wishart.mean", df, scale)
         return df[..., None, None] * scale
 
+    @by_key
     def rvs(self, key: Array, df: ArrayLike, scale: ArrayLike, shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, n, n) from a key, by Bartlett's decomposition."""
         nu, matrix = _operands("wishart.rvs", df, scale)
@@ -147,6 +150,7 @@ class MatrixNormal(DistributionFamily):
         """The density."""
         return lax.exp(self.logpdf(X, mean, rowcov, colcov))
 
+    @by_key
     def rvs(self, key: Array, mean: ArrayLike, rowcov: ArrayLike, colcov: ArrayLike,
             shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, m, n) from a key."""
@@ -167,6 +171,7 @@ class OrthoGroup(DistributionFamily):
     (2, 3, 3)
     """
 
+    @by_key
     def rvs(self, key: Array, dim: int, shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, dim, dim) from a key."""
         return random.orthogonal(key, dim, shape)
@@ -181,6 +186,7 @@ class SpecialOrthoGroup(DistributionFamily):
     1.0
     """
 
+    @by_key
     def rvs(self, key: Array, dim: int, shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, dim, dim) from a key."""
         q = random.orthogonal(key, dim, shape)
@@ -196,6 +202,7 @@ class UnitaryGroup(DistributionFamily):
     'complex64'
     """
 
+    @by_key
     def rvs(self, key: Array, dim: int, shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, dim, dim) from a key."""
         return random.orthogonal(key, dim, shape, jnp.result_type(jnp.zeros(()), jnp.complex64))

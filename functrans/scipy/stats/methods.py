@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from functrans import random
-from functrans.core.errors import ArgumentError, publish, shown
-from functrans.core.source import user_source
+from functrans.core.errors import publish
+from functrans.scipy.arguments import random_key
 from functrans.typing import Array
 
 __all__ = ["BootstrapMethod", "MonteCarloMethod", "PermutationMethod"]
@@ -22,14 +21,7 @@ Rng = Array | int | None  # a key, or the int of one
 
 def key_of(name: str, rng: Rng) -> Array:
     """A key: `rng` itself, or that of an int; of 0 for None."""
-    if rng is None or isinstance(rng, int):
-        return random.key(rng or 0)
-    if not hasattr(rng, "dtype"):
-        raise ArgumentError(f"scipy.stats.{name}: rng is {shown(rng)}.", where=user_source(),
-                            why="draws are by a key, and the same key draws the same.",
-                            fix="rng=ft.random.key(0), or an int")
-    key: Array = rng
-    return key
+    return random_key(f"stats.{name}", rng)
 
 
 @dataclass(frozen=True)

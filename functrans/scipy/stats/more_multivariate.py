@@ -18,6 +18,7 @@ from functrans.scipy.arguments import known_values
 from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.stats.accepting import accepted
 from functrans.scipy.stats.base import DistributionFamily
+from functrans.scipy.stats.drawing import by_key
 from functrans.scipy.stats.matrices import wishart
 from functrans.typing import Array, ArrayLike, ShapeLike
 
@@ -86,6 +87,7 @@ class DirichletMultinomial(DistributionFamily):
         """The variance of each count."""
         return jnp.diagonal(self.cov(alpha, n), 0, -2, -1)
 
+    @by_key
     def rvs(self, key: Array, alpha: ArrayLike, n: int, shape: ShapeLike = ()) -> Array:
         """Random counts of shape (*shape, k) from a key, for a Python int n and alpha (k,)."""
         (a,) = _operands("dirichlet_multinomial.rvs", alpha)
@@ -134,6 +136,7 @@ class MultivariateHypergeom(DistributionFamily):
         """The variance of each count."""
         return jnp.diagonal(self.cov(m, n), 0, -2, -1)
 
+    @by_key
     def rvs(self, key: Array, m: ArrayLike, n: int, shape: ShapeLike = ()) -> Array:
         """Random counts of shape (*shape, k) from a key, for known n and m (k,).
 
@@ -200,6 +203,7 @@ class InvWishart(DistributionFamily):
         return ((n + 1.0) * half - 0.5 * n * (n + 1) * math.log(2.0) + special.multigammaln(
             0.5 * df, n) - 0.5 * (df + n + 1.0) * digammas + 0.5 * n * df)
 
+    @by_key
     def rvs(self, key: Array, df: ArrayLike, scale: ArrayLike, shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, n, n) from a key: inverses of Wishart ones."""
         df, scale = _operands("invwishart.rvs", df, scale)
@@ -243,6 +247,7 @@ class MatrixT(DistributionFamily):
         """The density."""
         return lax.exp(self.logpdf(X, mean, row_spread, col_spread, df))
 
+    @by_key
     def rvs(self, key: Array, mean: ArrayLike, row_spread: ArrayLike, col_spread: ArrayLike,
             df: ArrayLike = 1.0, shape: ShapeLike = ()) -> Array:
         """Random matrices of shape (*shape, m, n) from a key."""
@@ -296,6 +301,7 @@ class NormalInverseGamma(DistributionFamily):
         one, two = jnp.where(a > 1, a - 1.0, math.nan), jnp.where(a > 2, a - 2.0, math.nan)
         return b / (one * lmbda), b * b / (one * one * two)
 
+    @by_key
     def rvs(self, key: Array, mu: ArrayLike = 0, lmbda: ArrayLike = 1, a: ArrayLike = 1,
             b: ArrayLike = 1, shape: ShapeLike = ()) -> tuple[Array, Array]:
         """Random x and s2 of a shape from a key."""
@@ -317,6 +323,7 @@ class RandomCorrelation(DistributionFamily):
     [1.0, 1.0, 1.0, 1.0]
     """
 
+    @by_key
     def rvs(self, key: Array, eigs: ArrayLike, tol: float = 1e-13, diag_tol: float = 1e-7
             ) -> Array:
         """A random matrix (n, n) from a key, for eigenvalues (n,) whose sum is n.
@@ -385,6 +392,7 @@ class RandomTable(DistributionFamily):
         row, col = _operands("random_table.mean", row, col)
         return row[:, None] * col / jnp.sum(row)
 
+    @by_key
     def rvs(self, key: Array, row: ArrayLike, col: ArrayLike, shape: ShapeLike = ()) -> Array:
         """Random tables of shape (*shape, rows, columns) from a key, for known sums."""
         why, fix = "they are how many observations there are.", "close over row and col"
@@ -412,6 +420,7 @@ class UniformDirection(DistributionFamily):
     1.0
     """
 
+    @by_key
     def rvs(self, key: Array, dim: int, shape: ShapeLike = ()) -> Array:
         """Random unit vectors of shape (*shape, dim) from a key."""
         if dim < 1:
@@ -457,6 +466,7 @@ class VonMisesFisher(DistributionFamily):
         ratio = special.ive(half, kappa) / special.ive(half - 1.0, kappa)
         return -self._log_front(mu.shape[0], kappa) - kappa * ratio
 
+    @by_key
     def rvs(self, key: Array, mu: ArrayLike, kappa: ArrayLike = 1, shape: ShapeLike = ()) -> Array:
         """Random unit vectors of shape (*shape, n) from a key.
 

@@ -16,6 +16,7 @@ from functrans.scipy import special
 from functrans.scipy.linalg import solve_triangular
 from functrans.scipy.stats.base import DistributionFamily
 from functrans.scipy.stats.covariance import Covariance
+from functrans.scipy.stats.drawing import by_key
 from functrans.typing import Array, ArrayLike, ShapeLike
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -78,6 +79,7 @@ class MultivariateNormal(DistributionFamily):
         half_log_det = jnp.sum(lax.log(jnp.diagonal(cholesky(matrix), 0, -2, -1)), -1)
         return 0.5 * n * (1.0 + _LOG_2PI) + half_log_det
 
+    @by_key
     def rvs(self, key: Array, mean: ArrayLike, cov: ArrayLike | Covariance,
             shape: ShapeLike | None = None) -> Array:
         """Random vectors of shape (*shape, n) from a key."""
@@ -144,6 +146,7 @@ class Dirichlet(DistributionFamily):
         return jnp.sum(lax.lgamma(a)) - lax.lgamma(total) \
             + (total - a.shape[0]) * lax.digamma(total) - jnp.sum((a - 1.0) * lax.digamma(a))
 
+    @by_key
     def rvs(self, key: Array, alpha: ArrayLike, shape: ShapeLike | None = None) -> Array:
         """Random vectors of shape (*shape, n) from a key."""
         return random.dirichlet(key, alpha, shape)
@@ -178,6 +181,7 @@ class Multinomial(DistributionFamily):
         n, p = _operands("multinomial.mean", n, p)
         return n[..., None] * p
 
+    @by_key
     def rvs(self, key: Array, n: int, p: ArrayLike, shape: ShapeLike = ()) -> Array:
         """Random counts of shape (*shape, k) from a key, for a Python int n and p of shape (k,)."""
         (weights,) = _operands("multinomial.rvs", p)
