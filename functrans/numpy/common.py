@@ -104,7 +104,8 @@ def operand(name: str, x: ArrayLike | None) -> Array:
         f"functrans.numpy.{name} takes arrays and numbers, and got {_description(x)}.",
         where=user_source(),
         fix="functrans.numpy.array(list(x))" if hasattr(x, "__next__") else
-            "functrans.numpy.asarray(x)" if isinstance(x, (list, tuple)) else "",
+            "functrans.numpy.asarray(x)" if isinstance(x, (list, tuple)) else
+            "x.todense()" if hasattr(x, "todense") else "",
     )
 
 

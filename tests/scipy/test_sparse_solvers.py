@@ -185,3 +185,15 @@ def test_names_that_do_nothing():
         linalg.use_solver(fast=True)
     error = linalg.ArpackNoConvergence("no", jnp.ones(1), jnp.ones((1, 1)))
     assert isinstance(error, linalg.ArpackError) and error.eigenvalues.shape == (1,)
+
+
+def test_matrices_and_right_sides_of_two_dtypes():
+    """SciPy computes in the wider one."""
+    a = np.diag([1.0, 2.0, 4.0])
+    for A in (a, sparse.csr_array(a), lambda x: jnp.asarray(a) @ x):
+        for solve in (linalg.cg, linalg.bicgstab, linalg.gmres):
+            x, _ = solve(A, np.ones(3, "float32"), tol=1e-12)
+            assert x.dtype == np.float64
+            np.testing.assert_allclose(x, [1.0, 0.5, 0.25], rtol=1e-10)
+    np.testing.assert_allclose(linalg.cg(a.astype(int), np.ones(3, int))[0], [1.0, 0.5, 0.25],
+                               rtol=1e-4)

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.core.avals import get_aval
-from functrans.core.dtypes import finfo, kind, result_type
+from functrans.core.dtypes import default_float, finfo, kind, result_type
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.tree import check_same_structure, tree_leaves, tree_map
@@ -22,6 +24,7 @@ from functrans.sparse.base import JAXSparse
 from functrans.sparse.bcsr import BCSR
 from functrans.sparse.direct import solve_rows
 from functrans.sparse.operators import as_bcoo
+from functrans.transforms.staged import eval_shape
 from functrans.typing import Array, ArrayLike
 
 T = TypeVar("T")
@@ -125,11 +128,23 @@ def _solution(name: str, method: Callable[..., Any], A: Any, b: Any, x0: Any, to
     for x, y in zip(tree_leaves(x0), tree_leaves(b), strict=True):
         if x.shape != y.shape:
             raise ShapeError(f"{name}: x0 has shape {x.shape}, b {y.shape}.", where=user_source())
-    dtype = result_type(*tree_leaves(b))
+    dtype = _common_dtype(A, b, x0)
+    b = tree_map(lambda x: x.astype(dtype), b)
     iterate = partial(method, x0=tree_map(lambda x: x.astype(dtype), x0), tol=tol, atol=atol,
                       maxiter=10 * _size(b) if maxiter is None else maxiter,
                       precondition=_product(name, M) if M is not None else lambda x: x)
     return lax.custom_linear_solve(_product(name, A), b, iterate, iterate, symmetric=symmetric)
+
+
+def _common_dtype(A: Any, b: Any, x0: Any) -> np.dtype[Any]:
+    """The floating or complex dtype of all, and of what A gives."""
+    dtypes = [x.dtype for x in tree_leaves((b, x0))]
+    if hasattr(A, "dtype"):
+        dtypes.append(A.dtype)
+    elif callable(A):
+        dtypes += [x.dtype for x in tree_leaves(eval_shape(A, b))]
+    found = result_type(*dtypes)
+    return found if kind(found) in "fc" else default_float()
 
 
 def _product(name: str, matrix: Any) -> LinearMap:
