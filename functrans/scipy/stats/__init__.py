@@ -308,9 +308,9 @@ from functrans.scipy.stats.variable_kinds import LogisticVariable as Logistic
 from functrans.scipy.stats.variable_kinds import NormalVariable as Normal
 from functrans.scipy.stats.variable_kinds import UniformVariable as Uniform
 from functrans.scipy.stats.variable_kinds import make_distribution
+from functrans.scipy.stats.variables import abs_of as abs
 from functrans.scipy.stats.variables import exp_of as exp
 from functrans.scipy.stats.variables import log_of as log
-from functrans.scipy.stats.variables import size_of as abs
 from functrans.scipy.stats.variables import truncate
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import numpy as jnp
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, one_of, refused
 from functrans.scipy.optimize.global_minima import differential_evolution
@@ -139,3 +139,6 @@ def fit(dist: Any, data: Any, bounds: Any = None, *, guess: Any = None, method: 
         x, success, message = jnp.zeros(0), True, "All parameters are fixed."
     params = NamedTuple("FitParams", [(n, Any) for n in names])  # type: ignore[misc]
     return FitResult(params(*full(x)), success, message, dist, data)
+
+
+publish(globals(), ("fit",))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from functrans import lax, random
 from functrans import numpy as jnp
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.scipy import special
 from functrans.scipy.stats.variables import (
@@ -136,3 +136,6 @@ def order_statistic(X: Variable, /, *, r: ArrayLike, n: ArrayLike) -> Variable:
     0.25
     """
     return Ordered(known_variable("order_statistic", X), as_floating(r), as_floating(n))
+
+
+publish(globals(), ("order_statistic",))

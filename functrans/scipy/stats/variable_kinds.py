@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans import numpy as jnp
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.stats.base import Distribution
@@ -114,3 +114,6 @@ def make_distribution(dist: Any) -> Any:
     name = family.name.rpartition(".")[2].capitalize()
     DerivedVariable.__name__ = DerivedVariable.__qualname__ = name
     return register_pytree_node_class(DerivedVariable)
+
+
+publish(globals(), ("make_distribution",))

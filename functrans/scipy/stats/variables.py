@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans import lax, random
 from functrans import numpy as jnp
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.nn.functions import log1mexp
@@ -21,8 +21,8 @@ from functrans.scipy.stats.base import Distribution
 from functrans.scipy.stats.integrals import side_mean
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["FamilyVariable", "Variable", "as_floating", "exp_of", "known_variable", "log_of",
-           "size_of", "truncate", "variable_tree"]
+__all__ = ["FamilyVariable", "Variable", "abs_of", "as_floating", "exp_of", "known_variable",
+           "log_of", "truncate", "variable_tree"]
 
 
 def as_floating(x: ArrayLike) -> Array:
@@ -256,7 +256,7 @@ class Variable:
         return self * -1.0
 
     def __abs__(self) -> Variable:
-        return size_of(self)
+        return abs_of(self)
 
 
 def variable_tree(*fields: str) -> Callable[[Any], Any]:
@@ -556,7 +556,7 @@ def log_of(X: Variable, /) -> Variable:
     return Powered(known_variable("log", X), False)
 
 
-def size_of(X: Variable, /) -> Variable:
+def abs_of(X: Variable, /) -> Variable:
     """abs(X).
 
     >>> from functrans.scipy import stats
@@ -566,3 +566,6 @@ def size_of(X: Variable, /) -> Variable:
     return Folded(known_variable("abs", X))
 
 
+
+
+publish(globals(), ("abs_of", "exp_of", "log_of", "truncate"))
