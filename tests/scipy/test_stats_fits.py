@@ -66,9 +66,10 @@ def test_fits_within_bounds():
     data = theirs.nbinom.rvs(5, 0.4, size=100, random_state=4)
     bounds = {"n": (1, 30), "p": (0, 1)}
     ours, golden = stats.fit(stats.nbinom, data, bounds), theirs.fit(theirs.nbinom, data, bounds)
-    assert ours.success and float(ours.params.n) == golden.params.n
-    assert float(ours.params.p) == pytest.approx(golden.params.p, abs=0.01)
-    np.testing.assert_allclose(ours.nllf(), golden.nllf(), rtol=1e-5)
+    # SciPy's search is by chance: it finds 6, or 7, which is less likely
+    assert ours.success and float(ours.params.n) == 6.0
+    assert float(ours.params.p) == pytest.approx(6 / (6 + data.mean()), abs=1e-5)
+    assert float(ours.nllf()) <= golden.nllf() + 1e-9
     x = theirs.norm.rvs(3, 2, size=50, random_state=1)
     box = {"loc": (-10, 10), "scale": (0.1, 10)}
     for method in ("mle", "mse"):

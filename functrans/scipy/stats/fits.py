@@ -119,10 +119,12 @@ def fit(dist: Any, data: Any, bounds: Any = None, *, guess: Any = None, method: 
         return jnp.sum(jnp.where(fine, -jnp.where(fine, gaps, 0.0), 7e4))
 
     if free:
-        box = [limits[i] for i in free]
+        box = [(np.float64(low), np.float64(high)) for low, high in (limits[i] for i in free)]
         options: dict[str, Any] = {"bounds": box}
         if any(whole):
             options["integrality"] = whole
+            if optimizer is differential_evolution:  # no simplex goes on from there
+                options["tol"] = 1e-9
         if guess is not None:
             known = dict(guess) if isinstance(guess, Mapping) else dict(
                 zip(names, guess, strict=False))
