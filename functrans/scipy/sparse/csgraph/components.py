@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Iterator
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from functrans.scipy.sparse.csgraph.graphs import (
     host_graph,
     node,
     sparse_of,
+    stable_order,
     struct,
 )
 from functrans.typing import Array
@@ -110,37 +112,96 @@ def _strong(graph: HostGraph) -> NDArray:
 
 
 def _search(name: str, csgraph: Graph, i_start: int, directed: bool, deep: bool
-            ) -> tuple[list[int], NDArray]:
+            ) -> tuple[list[int] | NDArray, NDArray]:
     """The nodes that are reached, in order, and the node before each."""
     graph = host_graph(name, csgraph)
     start = node(name, "i_start", i_start, graph.size)
-    ways = [graph.neighbours] if directed else [graph.neighbours, graph.turned().neighbours]
-    before = np.full(graph.size, NONE, np.int32)
-    seen = [False] * graph.size
-    seen[start] = True
-    order = [start]
-    if deep:
-        path = [(start, chain.from_iterable([way[start] for way in ways]))]
-        while path:
-            here, rest = path[-1]
-            for there in rest:
-                if not seen[there]:
-                    seen[there] = True
-                    before[there] = here
-                    order.append(there)
-                    path.append((there, chain.from_iterable([way[there] for way in ways])))
-                    break
-            else:
-                path.pop()
-    else:
-        for here in order:  # which grows
-            for way in ways:
-                for there in way[here]:
-                    if not seen[there]:
-                        seen[there] = True
-                        before[there] = here
-                        order.append(there)
+    starts, targets = graph.starts, graph.targets
+    if not directed:
+        # the edges that leave a node, and then those that reach it
+        back = graph.turned()
+        starts = graph.starts + back.starts
+        order = stable_order(np.r_[graph.sources, back.sources], graph.size)
+        targets = np.r_[targets, back.targets][order]
+    return (_deep if deep else _wide)(starts, targets, start)
+
+
+def _deep(starts: NDArray, targets: NDArray, start: int) -> tuple[list[int], NDArray]:
+    bounds, ends = starts.tolist(), targets.tolist()
+    seen = bytearray(len(bounds) - 1)
+    is_seen = seen.__getitem__
+
+    def new(here: int) -> Iterator[int]:
+        return filterfalse(is_seen, ends[bounds[here]:bounds[here + 1]])
+
+    seen[start] = 1
+    order, previous, path = [start], [NONE], [(start, new(start))]
+    while path:
+        here, rest = path[-1]
+        for there in rest:
+            seen[there] = 1
+            previous.append(here)
+            order.append(there)
+            path.append((there, new(there)))
+            break
+        else:
+            path.pop()
+    before = np.full(len(seen), NONE, np.int32)
+    before[order] = previous
     return order, before
+
+
+_FEW = 32  # nodes of a level that Python's loop goes through faster than whole-array operations
+
+
+def _wide(starts: NDArray, targets: NDArray, start: int) -> tuple[NDArray, NDArray]:
+    """Level by level: the nodes of the next one in the order in which edges reach them."""
+    n = starts.size - 1
+    seen = bytearray(n)
+    is_seen = np.frombuffer(seen, np.bool_)  # of the same memory
+    before = np.full(n, NONE, np.int32)
+    seen[start] = 1
+    count, level = 1, np.asarray([start])
+    levels = [level]
+    place = np.empty(n, np.int64)
+    while level.size and count < n:
+        if level.size < _FEW:
+            reached: list[int] = []
+            sources: list[int] = []
+            for here in level.tolist():
+                for there in targets[starts[here]:starts[here + 1]].tolist():
+                    if not seen[there]:
+                        seen[there] = 1
+                        reached.append(there)
+                        sources.append(here)
+            level, by = np.asarray(reached, np.int64), np.asarray(sources, np.int64)
+        else:
+            first, counts = starts[level], starts[level + 1] - starts[level]
+            if 4 * counts.sum() < targets.size:
+                numbers = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts,
+                                                              counts)
+                fresh = np.flatnonzero(~is_seen[targets[numbers]])
+                found = targets[numbers[fresh]]
+                by = level[np.searchsorted(np.cumsum(counts), fresh, "right")]
+            else:
+                # most edges start here: those to new nodes, in the order of the level
+                numbers = np.flatnonzero(~is_seen[targets])
+                by = np.searchsorted(starts, numbers, "right") - 1
+                place.fill(-1)
+                place[level] = np.arange(level.size)
+                inside = np.flatnonzero(place[by] >= 0)
+                inside = inside[stable_order(place[by[inside]], n)]
+                found, by = targets[numbers[inside]], by[inside]
+            # the last of what is written to one place stays: the first edge to each node
+            at = np.arange(found.size)
+            place[found[::-1]] = at[::-1]
+            kept = place[found] == at
+            level, by = found[kept], by[kept]
+            is_seen[level] = True
+        before[level] = by
+        count += level.size
+        levels.append(level)
+    return np.concatenate(levels), before
 
 
 def breadth_first_order(csgraph: Graph, i_start: int, directed: bool = True,

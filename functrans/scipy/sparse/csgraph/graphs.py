@@ -76,12 +76,25 @@ class HostGraph:
         return of_edges(u[first], v[first], w[first], self.size, self.columns)
 
 
+def stable_order(numbers: NDArray, n: int) -> NDArray:
+    """The order of numbers below n in which equal ones stay as they are."""
+    # NumPy counts digits of 16 bits, and compares wider ones
+    return np.argsort(numbers.astype(np.uint16) if n <= 2**16 else numbers, kind="stable")
+
+
 def of_edges(u: NDArray, v: NDArray, w: NDArray, rows: int, columns: int) -> HostGraph:
     """The graph of edges from u to v."""
-    order = np.lexsort((v, u))
+    u, v, w = np.asarray(u), np.asarray(v), np.asarray(w)
+    if not ((u[1:] > u[:-1]) | ((u[1:] == u[:-1]) & (v[1:] >= v[:-1]))).all():
+        # what is turned has its minor numbers in order, and is not sorted by these again
+        if not (v[1:] >= v[:-1]).all():
+            order = stable_order(v, columns)
+            u, v, w = u[order], v[order], w[order]
+        order = stable_order(u, rows)
+        u, v, w = u[order], v[order], w[order]
     starts = np.zeros(rows + 1, np.int64)
     np.cumsum(np.bincount(u, minlength=rows)[:rows], out=starts[1:])
-    return HostGraph(w[order], v[order].astype(np.int64), starts, columns)
+    return HostGraph(w, v.astype(np.int64), starts, columns)
 
 
 def _host(x: Any) -> NDArray:
@@ -105,6 +118,9 @@ def checked(name: str, graph: Any, square: bool = True) -> Any:
     """A graph as a sparse array or a dense matrix."""
     if type(graph).__module__.startswith("numpy.ma"):
         held: Any = np.where(np.ma.getmaskarray(graph), np.inf, graph.data.astype(float))
+    elif isinstance(graph, csr_array) and graph.has_canonical_format and not any(
+            isinstance(p, Tracer) for p in (graph.data, graph.indices, graph.indptr)):
+        held = graph  # the graph as it is read, and no less known than its coordinates
     elif is_sparse(graph):
         held = summed(bcoo_of(graph))
     else:
@@ -130,6 +146,13 @@ def host_graph(name: str, graph: Any, square: bool = True, unweighted: bool = Fa
     """A graph whose values are known; ConcretizationError where they are traced."""
     held = checked(name, graph, square)
     rows, columns = (int(n) for n in held.shape)
+    if isinstance(held, csr_array):
+        # each edge once, in order, and known: `checked` leaves no others in this format
+        used = held.nnz
+        w = np.asarray(held.data)[:used]
+        return HostGraph(np.ones(used) if unweighted else w.astype(np.float64),
+                         np.asarray(held.indices)[:used].astype(np.int64),
+                         np.asarray(held.indptr).astype(np.int64), columns)
     if isinstance(held, JAXSparse):
         mat: Any = held
         if is_traced(mat.data) or is_traced(mat.indices):
@@ -159,7 +182,7 @@ def matrix_of(name: str, graph: Any, square: bool = True) -> Array:
     held = checked(name, graph, square)
     dtype = held.dtype if kind(held.dtype) == "f" else default_float()
     if isinstance(held, JAXSparse):
-        mat: Any = held
+        mat = bcoo_of(held)
         at = mat.indices
         return jnp.full(held.shape, np.inf, dtype).at[at[:, 0], at[:, 1]].min(
             mat.data.astype(dtype), mode="drop")

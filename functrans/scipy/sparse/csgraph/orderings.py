@@ -38,26 +38,54 @@ def minimum_spanning_tree(csgraph: Graph, overwrite: bool = False) -> csr_array:
     held = checked("minimum_spanning_tree", csgraph)
     graph = host_graph("minimum_spanning_tree", held)
     u, v, w = graph.sources, graph.targets, graph.weights
-    parent = list(range(graph.size))
-    kept = []
-    order = np.argsort(w, kind="stable")
-    for number, a, b in zip(order.tolist(), u[order].tolist(), v[order].tolist()):
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a != b:
-            parent[b] = a
-            kept.append(number)
-    chosen = np.sort(np.asarray(kept, np.int64))
+    chosen = np.sort(_lightest(graph))
     chosen = chosen[w[chosen] != 0]
     u, v = u[chosen], v[chosen]
     if isinstance(held, JAXSparse):
         mat: Any = held  # whose elements are in the order of the graph's
         return sparse_of(u, v, mat.data[chosen], graph.size)
     return sparse_of(u, v, jnp.asarray(held)[u, v], graph.size)
+
+
+def _lightest(graph: HostGraph) -> NDArray:
+    """The numbers of the edges of a least forest; of equal weights the first edge counts.
+
+    Source: Boruvka's algorithm, as in Nesetril, Milkova and Nesetrilova, Discrete Math. 233 (2001):
+    each tree takes its lightest edge to another, all at a time.
+    """
+    weights = graph.weights
+    order = np.argsort(weights)
+    ranked = weights[order]
+    if (ranked[1:] == ranked[:-1]).any() or (ranked != ranked).any():
+        order = np.argsort(weights, kind="stable")
+    u, v = graph.sources[order], graph.targets[order]
+    root = np.arange(graph.size)
+    kept = []
+    while True:
+        apart = root[u] != root[v]
+        u, v, order = root[u[apart]], root[v[apart]], order[apart]
+        if not order.size:
+            return np.concatenate([np.zeros(0, np.int64), *kept])
+        # the last of what is written to one place stays: edges come with the lightest one last
+        lightest = np.full(graph.size, order.size)
+        numbers = np.arange(order.size)[::-1]
+        lightest[u[::-1]] = numbers
+        np.minimum.at(lightest, v, numbers[::-1])
+        trees = np.flatnonzero(lightest < order.size)
+        edge = lightest[trees]
+        other = u[edge] + v[edge] - trees
+        # two trees that take the same edge: the one of the lower number stays a root
+        above = np.arange(graph.size)
+        above[trees] = other
+        twice = (above[other] == trees) & (trees < other)
+        above[trees[twice]] = trees[twice]
+        kept.append(order[edge[~twice]])
+        while True:
+            higher = above[above]
+            if (higher == above).all():
+                break
+            above = higher
+        root = above[root]
 
 
 def reverse_cuthill_mckee(graph: Graph, symmetric_mode: bool = False) -> Array:
