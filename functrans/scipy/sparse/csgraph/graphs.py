@@ -82,6 +82,15 @@ def stable_order(numbers: NDArray, n: int) -> NDArray:
     return np.argsort(numbers.astype(np.uint16) if n <= 2**16 else numbers, kind="stable")
 
 
+def ends(above: NDArray) -> NDArray:
+    """The root of each node of a forest, of the node above each; roots are above themselves."""
+    while True:
+        higher = above[above]
+        if (higher == above).all():
+            return higher
+        above = higher
+
+
 def of_edges(u: NDArray, v: NDArray, w: NDArray, rows: int, columns: int) -> HostGraph:
     """The graph of edges from u to v."""
     u, v, w = np.asarray(u), np.asarray(v), np.asarray(w)

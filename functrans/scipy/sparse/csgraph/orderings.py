@@ -14,6 +14,7 @@ from functrans.scipy.sparse.csgraph.graphs import (
     NDArray,
     by_host,
     checked,
+    ends,
     host_graph,
     sparse_of,
     struct,
@@ -80,12 +81,7 @@ def _lightest(graph: HostGraph) -> NDArray:
         twice = (above[other] == trees) & (trees < other)
         above[trees[twice]] = trees[twice]
         kept.append(order[edge[~twice]])
-        while True:
-            higher = above[above]
-            if (higher == above).all():
-                break
-            above = higher
-        root = above[root]
+        root = ends(above)[root]
 
 
 def reverse_cuthill_mckee(graph: Graph, symmetric_mode: bool = False) -> Array:
