@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from functrans import numpy as jnp
 from functrans.numpy.common import is_traced, staged
 from functrans.scipy.sparse.arithmetic import CLASSES, is_sparse, sparray, spmatrix
 from functrans.scipy.sparse.base import ScipyFormat
+from functrans.scipy.sparse.elementwise import COMPARISONS
+from functrans.scipy.sparse.merging import can_merge, merged_pairwise, merged_product
 from functrans.scipy.sparse.places import (
     columns_of,
     compact,
@@ -125,7 +128,21 @@ def _order(indices: Any, indptr: Any) -> tuple[bool, bool]:
     return in_order, in_order and bool((steps[same] > 0).all())
 
 
-class _Csr(_Pointers):
+class _Lines(_Pointers):
+    """Compressed rows or columns of elements."""
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether indices are known to be in order within lines."""
+        return self._flags[0]
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether indices are known to be in order within lines, and to occur once."""
+        return all(self._flags)
+
+
+class _Csr(_Lines):
     format = "csr"
     _long_name = "Compressed Sparse Row"
 
@@ -169,6 +186,29 @@ class _Csr(_Pointers):
                                               rows.tree_flatten()[0])
             return found if np.asarray(found.data).all() else found.eliminate_zeros()
         return super()._sum(other, sign)
+
+    def _merged_with(self, other: Any, fun: Callable[[Any, Any], Any]) -> Any:
+        """The array of `fun` of the elements of two, where `fun(0, 0)` is 0."""
+        return type(self).tree_unflatten((self.shape, (True, True)),
+                                         merged_pairwise(self, other, fun))
+
+    def multiply(self, other: Any) -> Any:
+        """The elementwise product with a number, a dense or a sparse array that broadcasts."""
+        if is_sparse(other) and can_merge(self, other):
+            return type(self).tree_unflatten((self.shape, (True, True)),
+                                             merged_product(self, other))
+        return super().multiply(other)
+
+    def _either(self, other: Any, largest: bool) -> Any:
+        if is_sparse(other) and can_merge(self, other):
+            return self._merged_with(other, jnp.maximum if largest else jnp.minimum)
+        return super()._either(other, largest)
+
+    def _compared(self, name: str, other: Any) -> Any:
+        compare = COMPARISONS[name]
+        if is_sparse(other) and not compare(0, 0) and can_merge(self, other):
+            return self._merged_with(other, compare)
+        return super()._compared(name, other)
 
     def _batched(self) -> BCSR:
         found: BCSR = BCSR.tree_unflatten((self._shape[-1], *self._flags),
@@ -263,7 +303,7 @@ class csr_matrix(spmatrix, _Csr):
     """
 
 
-class _Csc(_Pointers):
+class _Csc(_Lines):
     format = "csc"
     _long_name = "Compressed Sparse Column"
 
@@ -299,16 +339,6 @@ class _Csc(_Pointers):
         mat = self._turned().to_bcoo()
         c, r = columns_of(mat)
         return of_columns([r, c], mat.data, self._shape, False, mat.unique_indices)
-
-    @property
-    def has_sorted_indices(self) -> bool:
-        """Whether indices are known to be in order within columns."""
-        return self._flags[0]
-
-    @property
-    def has_canonical_format(self) -> bool:
-        """Whether indices are known to be in order within columns, and to occur once."""
-        return all(self._flags)
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
         """The transpose, as compressed rows."""

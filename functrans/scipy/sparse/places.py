@@ -124,6 +124,13 @@ def summed(mat: BCOO) -> BCOO:
     return BCOO.tree_unflatten((mat.sparse_shape, True, True), (data, jnp.asarray(ordered[first])))
 
 
+def elements_of(lines: NDArray, pointers: NDArray) -> tuple[NDArray, NDArray]:
+    """The numbers of the elements of some rows, one row after the other, and pointers into them."""
+    first, counts = pointers[lines], pointers[lines + 1] - pointers[lines]
+    starts = np.r_[0, np.cumsum(counts)]
+    return np.arange(starts[-1]) + np.repeat(first - starts[:-1], counts), starts
+
+
 def flat_keys(at: NDArray, sizes: tuple[Any, ...]) -> NDArray:
     """Numbers in the order of index vectors that are in bounds, equal where these are."""
     if math.prod(sizes) > np.iinfo(np.int64).max:

@@ -25,6 +25,7 @@ from functrans.scipy.sparse.csgraph.graphs import (
     stable_order,
     struct,
 )
+from functrans.scipy.sparse.places import elements_of
 from functrans.typing import Array
 
 
@@ -185,13 +186,11 @@ def _wide(starts: NDArray, targets: NDArray, start: int) -> tuple[NDArray, NDArr
                         sources.append(here)
             level, by = np.asarray(reached, np.int64), np.asarray(sources, np.int64)
         else:
-            first, counts = starts[level], starts[level + 1] - starts[level]
-            if 4 * counts.sum() < targets.size:
-                numbers = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts,
-                                                              counts)
+            if 4 * (starts[level + 1] - starts[level]).sum() < targets.size:
+                numbers, bounds = elements_of(level, starts)
                 fresh = np.flatnonzero(~is_seen[targets[numbers]])
                 found = targets[numbers[fresh]]
-                by = level[np.searchsorted(np.cumsum(counts), fresh, "right")]
+                by = level[np.searchsorted(bounds, fresh, "right") - 1]
             else:
                 # most edges start here: those to new nodes, in the order of the level
                 numbers = np.flatnonzero(~is_seen[targets])
