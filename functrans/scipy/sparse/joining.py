@@ -12,7 +12,7 @@ import numpy as np
 from functrans import numpy as jnp
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
-from functrans.numpy.common import is_traced
+from functrans.numpy.common import is_traced, staged, wrap
 from functrans.scipy.sparse.arithmetic import (
     CLASSES,
     SparseArithmetic,
@@ -22,6 +22,7 @@ from functrans.scipy.sparse.arithmetic import (
     sparray,
 )
 from functrans.scipy.sparse.construction import eye_array, is_matrix, square
+from functrans.scipy.sparse.merging import merged_side_by_side
 from functrans.scipy.sparse.places import (
     chosen,
     columns_of,
@@ -31,6 +32,7 @@ from functrans.scipy.sparse.places import (
     without_zeros,
 )
 from functrans.scipy.sparse.reading import wrong
+from functrans.sparse.base import index_dtype_for
 from functrans.sparse.bcoo import BCOO, bcoo_fromdense
 from functrans.typing import Array
 
@@ -120,9 +122,69 @@ def bmat(blocks: Sequence[Sequence[Any]], format: str | None = None, dtype: Any 
 
 def _stack(name: str, table: Any, fast: str, format: str | None, dtype: Any
            ) -> SparseArithmetic:
+    blocks = [b for row in table for b in row]
+    if fast in ("csr", "csc") and _are_known_lines(blocks, fast):
+        join = _one_after_the_other if fast == ("csr" if name == "vstack" else "csc") else _merged
+        found = join(name, blocks, fast, dtype)
+        return found if format is None else found.asformat(format)
     mat, given = _joined(name, table, dtype)
     alike = all(getattr(x, "format", "") == fast for x in given)
     return _made(mat, format, *given, default=fast if alike else "coo")
+
+
+def _are_known_lines(blocks: list[Any], format: str) -> bool:
+    """Whether all blocks are of compressed rows, or columns, of known places."""
+    return bool(blocks) and all(
+        isinstance(b, SparseArithmetic) and b.format == format and len(b.shape) == 2 and
+        not staged(b.data, b.indices, b.indptr) for b in blocks)
+
+
+def _common_size(name: str, blocks: list[Any], axis: int) -> int:
+    """The size along an axis that all blocks have."""
+    size: int = blocks[0].shape[axis]
+    for k, b in enumerate(blocks):
+        if b.shape[axis] != size:
+            raise wrong(name, f"block {(k, 0) if axis else (0, k)} has {b.shape[axis]} "
+                        f"{'columns' if axis else 'rows'}, and others {size}.")
+    return size
+
+
+def _one_after_the_other(name: str, blocks: list[Any], format: str, dtype: Any
+                         ) -> SparseArithmetic:
+    """Compressed rows below each other, or columns side by side."""
+    axis = 1 if format == "csr" else 0
+    across = _common_size(name, blocks, axis)
+    used = [b.nnz for b in blocks]
+    before = np.cumsum([0, *used])
+    lines = sum(b.shape[1 - axis] for b in blocks)
+    index = np.result_type(*[b.indices.dtype for b in blocks],
+                           index_dtype_for(np.int32, (lines, across, int(before[-1]))))
+    at = np.concatenate([np.asarray(b.indices)[:n] for b, n in zip(blocks, used)])
+    starts = np.concatenate([np.zeros(1, index), *[
+        (np.asarray(b.indptr)[1:] + n).astype(index) for b, n in zip(blocks, before)]])
+    data = jnp.concatenate([b.data if n == b.nse else b.data[:n] for b, n in zip(blocks, used)])
+    flags = all(b.has_sorted_indices for b in blocks), all(b.has_canonical_format for b in blocks)
+    shape = (lines, across) if axis else (across, lines)
+    made: SparseArithmetic = CLASSES[format, is_matrix(*blocks)].tree_unflatten((shape, flags), (
+        data if dtype is None else data.astype(dtype), wrap(at.astype(index, copy=False)),
+        wrap(starts.astype(index, copy=False))))
+    return made
+
+
+def _merged(name: str, blocks: list[Any], format: str, dtype: Any) -> SparseArithmetic:
+    """Compressed rows side by side, or columns below each other."""
+    axis = 0 if format == "csr" else 1
+    lines = _common_size(name, blocks, axis)
+    if not all(b.has_canonical_format for b in blocks):
+        blocks = [b.sum_duplicates() for b in blocks]
+    across = sum(b.shape[1 - axis] for b in blocks)
+    dtype = jnp.result_type(*[b.data for b in blocks]) if dtype is None else dtype
+    parts = merged_side_by_side([(b.data.astype(dtype), b.indices, b.indptr) for b in blocks],
+                                [b.shape[1 - axis] for b in blocks])
+    shape = (across, lines) if axis else (lines, across)
+    made: SparseArithmetic = CLASSES[format, is_matrix(*blocks)].tree_unflatten(
+        (shape, (True, True)), parts)
+    return made
 
 
 def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> SparseArithmetic:

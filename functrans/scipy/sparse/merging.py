@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,30 +42,44 @@ def _parts(x: Any, y: Any) -> list[NDArray]:
             for p in (x.indices, x.indptr, y.indices, y.indptr)]
 
 
-def _summed(left: NDArray, right: NDArray, parts: list[NDArray], columns: int) -> list[NDArray]:
+def _summed(data: Sequence[NDArray], parts: list[NDArray], columns: int) -> list[NDArray]:
     """Data, columns and pointers of the sum of compressed rows."""
-    rows = parts[1].size - 1
-    operands = [p[None] for p in (left, *parts[:2], right, *parts[2:])]
-    found = [x[0] for x in sum_places_p.run(
-        *operands, sizes=(rows, columns), room=left.size + right.size, compressed=True,
-        to_rows=True, numbered=False)]
+    rows, room = parts[1].size - 1, sum(x.size for x in data)
+    operands = [p[None] for k, x in enumerate(data) for p in (x, *parts[2 * k:2 * k + 2])]
+    found = [x[0] for x in sum_places_p.run(*operands, sizes=(rows, columns), room=room,
+                                            compressed=True, to_rows=True, numbered=False)]
     used = int(found[2][-1])
     return [found[0][:used], found[1][:used], found[2]]
 
 
-def _shared(parts: list[NDArray], columns: int) -> tuple[NDArray, NDArray, NDArray, list[NDArray]]:
+def _shared(parts: list[NDArray], pointers: NDArray, columns: int
+            ) -> tuple[NDArray, NDArray, NDArray]:
     """The numbers in two arrays and in their sum of the elements at places that both have.
 
-    With the columns and pointers of these elements.
+    `pointers` are those of the sum.
     """
+    lines = np.flatnonzero(np.diff(pointers) != np.diff(parts[1]) + np.diff(parts[3]))
+    if 2 * lines.size > pointers.size:
+        return _shared_of_all(parts, columns)
+    if not lines.size:
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    # few rows have a place that both arrays have: these alone are merged once more
+    mine, theirs, both = (elements_of(lines, p) for p in (parts[1], parts[3], pointers))
+    some = [parts[0][mine[0]], mine[1], parts[2][theirs[0]], theirs[1]]
+    i, j, at = _shared_of_all([p.astype(parts[0].dtype, copy=False) for p in some], columns)
+    return mine[0][i], theirs[0][j], both[0][at]
+
+
+def _shared_of_all(parts: list[NDArray], columns: int) -> tuple[NDArray, NDArray, NDArray]:
     left, right = (np.arange(p.size, dtype=np.float64) for p in parts[::2])
     left += _ONE
     right *= 2.0 ** _BITS
     right += _ONE
-    code, places, pointers = _summed(left, right, parts, columns)
+    code = _summed((left, right), parts, columns)[0]
     at = np.flatnonzero(code >= 2 * _ONE)
     j, i = np.divmod((code[at] - 2 * _ONE).astype(np.int64), 2**_BITS)
-    return i, j, at, [places[at], np.searchsorted(at, pointers).astype(pointers.dtype)]
+    return i, j, at
 
 
 def merged_pairwise(x: Any, y: Any, fun: Callable[[Any, Any], Any]) -> Rows:
@@ -77,17 +92,8 @@ def merged_pairwise(x: Any, y: Any, fun: Callable[[Any, Any], Any]) -> Rows:
         # what the sum does not take is read by the numbers that it has of elements that are alone
         left, right = (np.arange(v.size, dtype=np.float64) for v in alone)
         right += left.size
-    data, places, pointers = _summed(left, right, parts, columns)
-    lines = np.flatnonzero(np.diff(pointers) != np.diff(parts[1]) + np.diff(parts[3]))
-    at = i = j = np.zeros(0, np.int64)
-    if 2 * lines.size > x.shape[0]:
-        i, j, at, _ = _shared(parts, columns)
-    elif lines.size:
-        # few rows have a place that both arrays have: these alone are merged once more
-        mine, theirs, all_ = (elements_of(lines, p) for p in (parts[1], parts[3], pointers))
-        some = [parts[0][mine[0]], mine[1], parts[2][theirs[0]], theirs[1]]
-        i, j, at, _ = _shared([p.astype(parts[0].dtype, copy=False) for p in some], columns)
-        i, j, at = mine[0][i], theirs[0][j], all_[0][at]
+    data, places, pointers = _summed((left, right), parts, columns)
+    i, j, at = _shared(parts, pointers, columns)
     both = np.asarray(fun(x.data[i], y.data[j])) if i.size else np.zeros(0, dtype)
     if dtype.name not in CODES:
         data[at] = 0
@@ -98,8 +104,33 @@ def merged_pairwise(x: Any, y: Any, fun: Callable[[Any, Any], Any]) -> Rows:
 
 def merged_product(x: Any, y: Any) -> Rows:
     """The rows of the elementwise product of two arrays."""
-    i, j, _, (places, pointers) = _shared(_parts(x, y), x.shape[1])
-    return _without_zeros(np.asarray(x.data[i] * y.data[j]), places, pointers)
+    parts = _parts(x, y)
+    none = [np.zeros(m.nse, np.float32) for m in (x, y)]
+    pointers = _summed(none, parts, x.shape[1])[2]
+    i, j, at = _shared(parts, pointers, x.shape[1])
+    pointers = np.searchsorted(at, pointers).astype(pointers.dtype)
+    return _without_zeros(np.asarray(x.data[i] * y.data[j]), parts[0][i], pointers)
+
+
+def merged_side_by_side(blocks: Sequence[Rows], widths: Sequence[int]) -> Rows:
+    """The rows of blocks with as many rows as each other, each after those before it."""
+    lefts = np.cumsum([0, *widths])
+    total = sum(int(b[0].shape[0]) for b in blocks)
+    index = index_dtype_for(jnp.result_type(*[p for b in blocks for p in b[1:]]),
+                            (int(lefts[-1]), total))
+    parts = []
+    for (_, columns, pointers), left in zip(blocks, lefts):
+        parts += [(np.asarray(columns) + left).astype(index),
+                  np.asarray(pointers).astype(index, copy=False)]
+    datas = [b[0] for b in blocks]
+    if datas[0].dtype.name in CODES and on_host(*datas):
+        found = _summed([np.asarray(d) for d in datas], parts, int(lefts[-1]))
+        return wrap(found[0]), wrap(found[1]), wrap(found[2])
+    # values that the sum does not take follow the numbers that it puts in order
+    starts = np.cumsum([0, *[d.shape[0] for d in datas]])
+    numbers = [np.arange(a, b, dtype=np.float64) for a, b in itertools.pairwise(starts.tolist())]
+    order, places, pointers = _summed(numbers, parts, int(lefts[-1]))
+    return jnp.concatenate(datas)[order.astype(np.int64)], wrap(places), wrap(pointers)
 
 
 def _without_zeros(data: NDArray, places: NDArray, pointers: NDArray) -> Rows:
