@@ -174,8 +174,12 @@ class _Csr(_Lines):
 
     def __getitem__(self, index: Any) -> Any:
         window = _row_window(self, index)
-        return super().__getitem__(index) if window is None else \
-            super(_Csr, window[0]).__getitem__(window[1])
+        if window is None:
+            return super().__getitem__(index)
+        rows, left = window
+        if all(isinstance(p, slice) and p == slice(None) for p in left):
+            return rows
+        return super(_Csr, rows).__getitem__(left)
 
     def _sum(self, other: Any, sign: int) -> Any:
         if isinstance(other, _Csr) and self.shape == other.shape and len(self.shape) == 2 and \

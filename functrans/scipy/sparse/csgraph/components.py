@@ -174,6 +174,7 @@ def _wide(starts: NDArray, targets: NDArray, start: int) -> tuple[NDArray, NDArr
     count, level = 1, np.asarray([start])
     levels = [level]
     place = np.empty(n, np.int64)
+    owners = np.repeat(np.arange(n), np.diff(starts))
     while level.size and count < n:
         if level.size < _FEW:
             reached: list[int] = []
@@ -186,15 +187,16 @@ def _wide(starts: NDArray, targets: NDArray, start: int) -> tuple[NDArray, NDArr
                         sources.append(here)
             level, by = np.asarray(reached, np.int64), np.asarray(sources, np.int64)
         else:
-            if 4 * (starts[level + 1] - starts[level]).sum() < targets.size:
-                numbers, bounds = elements_of(level, starts)
+            counts = starts[level + 1] - starts[level]
+            if 4 * counts.sum() < targets.size:
+                numbers, _ = elements_of(level, starts)
                 fresh = np.flatnonzero(~is_seen[targets[numbers]])
                 found = targets[numbers[fresh]]
-                by = level[np.searchsorted(bounds, fresh, "right") - 1]
+                by = np.repeat(level, counts)[fresh]
             else:
                 # most edges start here: those to new nodes, in the order of the level
                 numbers = np.flatnonzero(~is_seen[targets])
-                by = np.searchsorted(starts, numbers, "right") - 1
+                by = owners[numbers]
                 place.fill(-1)
                 place[level] = np.arange(level.size)
                 inside = np.flatnonzero(place[by] >= 0)
