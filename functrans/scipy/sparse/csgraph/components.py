@@ -122,7 +122,7 @@ def _strong(graph: HostGraph) -> NDArray:
 
 
 def _search(name: str, csgraph: Graph, i_start: int, directed: bool, deep: bool
-            ) -> tuple[list[int] | NDArray, NDArray]:
+            ) -> tuple[list[int], NDArray]:
     """The nodes that are reached, in order, and the node before each."""
     graph = host_graph(name, csgraph)
     start = node(name, "i_start", i_start, graph.size)
@@ -164,54 +164,54 @@ def _deep(starts: NDArray, targets: NDArray, start: int) -> tuple[list[int], NDA
 _FEW = 32  # nodes of a level that Python's loop goes through faster than whole-array operations
 
 
-def _wide(starts: NDArray, targets: NDArray, start: int) -> tuple[NDArray, NDArray]:
+def _wide(starts: NDArray, targets: NDArray, start: int) -> tuple[list[int], NDArray]:
     """Level by level: the nodes of the next one in the order in which edges reach them."""
-    n = starts.size - 1
+    n, bounds = starts.size - 1, starts.tolist()
     seen = bytearray(n)
     is_seen = np.frombuffer(seen, np.bool_)  # of the same memory
-    before = np.full(n, NONE, np.int32)
     seen[start] = 1
-    count, level = 1, np.asarray([start])
-    levels = [level]
+    level, order, previous = [start], [start], [NONE]
     place = np.empty(n, np.int64)
-    owners = np.repeat(np.arange(n), np.diff(starts))
-    while level.size and count < n:
-        if level.size < _FEW:
-            reached: list[int] = []
+    while level and len(order) < n:
+        if len(level) < _FEW:
             sources: list[int] = []
-            for here in level.tolist():
-                for there in targets[starts[here]:starts[here + 1]].tolist():
+            reached: list[int] = []
+            for here in level:
+                for there in targets[bounds[here]:bounds[here + 1]].tolist():
                     if not seen[there]:
                         seen[there] = 1
                         reached.append(there)
                         sources.append(here)
-            level, by = np.asarray(reached, np.int64), np.asarray(sources, np.int64)
         else:
-            counts = starts[level + 1] - starts[level]
+            nodes = np.asarray(level)
+            counts = starts[nodes + 1] - starts[nodes]
             if 4 * counts.sum() < targets.size:
-                numbers, _ = elements_of(level, starts)
+                numbers, _ = elements_of(nodes, starts)
                 fresh = np.flatnonzero(~is_seen[targets[numbers]])
                 found = targets[numbers[fresh]]
-                by = np.repeat(level, counts)[fresh]
+                by = np.repeat(nodes, counts)[fresh]
             else:
                 # most edges start here: those to new nodes, in the order of the level
                 numbers = np.flatnonzero(~is_seen[targets])
-                by = owners[numbers]
+                by = np.searchsorted(starts, numbers, "right") - 1
                 place.fill(-1)
-                place[level] = np.arange(level.size)
+                place[nodes] = np.arange(nodes.size)
                 inside = np.flatnonzero(place[by] >= 0)
                 inside = inside[stable_order(place[by[inside]], n)]
                 found, by = targets[numbers[inside]], by[inside]
             # the last of what is written to one place stays: the first edge to each node
             at = np.arange(found.size)
             place[found[::-1]] = at[::-1]
-            kept = place[found] == at
-            level, by = found[kept], by[kept]
-            is_seen[level] = True
-        before[level] = by
-        count += level.size
-        levels.append(level)
-    return np.concatenate(levels), before
+            kept = np.flatnonzero(place[found] == at)
+            found = found[kept]
+            is_seen[found] = True
+            reached, sources = found.tolist(), by[kept].tolist()
+        level = reached
+        order += reached
+        previous += sources
+    before = np.full(n, NONE, np.int32)
+    before[order] = previous
+    return order, before
 
 
 def breadth_first_order(csgraph: Graph, i_start: int, directed: bool = True,
