@@ -135,7 +135,7 @@ def _stack(name: str, table: Any, fast: str, format: str | None, dtype: Any
 def _are_known_lines(blocks: list[Any], format: str) -> bool:
     """Whether all blocks are of compressed rows, or columns, of known places."""
     return bool(blocks) and all(
-        isinstance(b, SparseArithmetic) and b.format == format and len(b.shape) == 2 and
+        not from_scipy(b) and getattr(b, "format", "") == format and len(b.shape) == 2 and
         not staged(b.data, b.indices, b.indptr) for b in blocks)
 
 

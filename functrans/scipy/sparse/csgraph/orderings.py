@@ -61,7 +61,7 @@ def _lightest(graph: HostGraph) -> NDArray:
         order = np.argsort(weights, kind="stable")
     u, v = graph.sources[order], graph.targets[order]
     root = np.arange(graph.size)
-    kept = []
+    kept: list[NDArray] = []
     while True:
         apart = root[u] != root[v]
         u, v, order = root[u[apart]], root[v[apart]], order[apart]
