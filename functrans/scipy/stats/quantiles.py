@@ -17,7 +17,8 @@ from functrans.typing import Array
 
 __all__ = ["numeric_quantile", "whole_quantile"]
 
-_DOUBLINGS: Final = 1100
+_STEPS: Final = 1300
+"""Doublings to the largest number, and then those of a search between two."""
 
 
 class _Family(Protocol):
@@ -27,9 +28,7 @@ class _Family(Protocol):
 
     def below(self, z: Array, *shapes: Array) -> Array: ...
 
-    def log_below(self, z: Array, *shapes: Array) -> Array: ...
-
-    def log_above(self, z: Array, *shapes: Array) -> Array: ...
+    def log_tail(self, z: Array, lower: Array, *shapes: Array) -> Array: ...
 
 
 def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: bool) -> Array:
@@ -39,17 +38,20 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
     of the implicit function.
     """
     def found(p: Array, *rest: Array) -> Array:
-        low, high = _bracket(family, p, rest, upper)
+        low, high = (jnp.zeros_like(p) + v for v in family.ends(*rest))
+        open_low, open_high = low == -math.inf, high == math.inf
+        first = jnp.where(open_low, jnp.where(open_high, 0.0, high - 1.0),
+                          jnp.where(open_high, low + 1.0, 0.5 * (low + high)))
         small = p <= 0.5
         goal = lax.log(jnp.where(small, p, 1.0 - p))
         lower = small != upper
 
         def miss(z: Array) -> tuple[Array, Array]:
-            tail = jnp.where(lower, family.log_below(z, *rest), family.log_above(z, *rest))
+            tail = family.log_tail(z, lower, *rest)
             off = tail - goal
             return jnp.where(lower, off, -off), lax.exp(family.log_density(z, *rest) - tail)
 
-        return increasing_root(miss, low, high, 0.5 * (low + high))
+        return increasing_root(miss, low, high, first, _STEPS)
 
     def slope(i: int) -> Callable[..., Array]:
         moved = slope_of_quantile(family, i)
@@ -61,37 +63,6 @@ def numeric_quantile(family: _Family, q: Array, shapes: Sequence[Array], upper: 
     double = [x.astype(np.float64) for x in (q, *shapes)]
     out: Array = partials(*rules)(found)(*double)
     return out.astype(q.dtype)
-
-
-def _bracket(family: _Family, p: Array, shapes: Sequence[Array], upper: bool
-             ) -> tuple[Array, Array]:
-    """Points between which the quantile is: the ends of the support, or by doubling from 1."""
-    bottom, top = (jnp.zeros_like(p) + v for v in family.ends(*shapes))
-    open_low, open_high = bottom == -math.inf, top == math.inf
-    least = jnp.where(open_low, jnp.where(open_high, 0.0, top), bottom)
-    most = jnp.where(open_high, jnp.where(open_low, 0.0, bottom), top)
-    middle = 0.5 * (least + most)
-
-    goal = lax.log(p)
-
-    def is_left(z: Array) -> Array:
-        return family.log_above(z, *shapes) > goal if upper else family.log_below(z, *shapes) < goal
-
-    def is_right(z: Array) -> Array:
-        return family.log_above(z, *shapes) < goal if upper else family.log_below(z, *shapes) > goal
-
-    def down(k: Any, z: Array, step: Array) -> tuple[Array, Array]:
-        return z - step, 2.0 * step
-
-    def up(k: Any, z: Array, step: Array) -> tuple[Array, Array]:
-        return z + step, 2.0 * step
-
-    one = jnp.ones_like(p)
-    left, _ = loop(down, (jnp.where(open_low, least - 1.0, least), one), lambda z, s: (
-        open_low & is_right(jnp.where(open_low, z, middle))), _DOUBLINGS)
-    right, _ = loop(up, (jnp.where(open_high, most + 1.0, most), one), lambda z, s: (
-        open_high & is_left(jnp.where(open_high, z, middle))), _DOUBLINGS)
-    return left, right
 
 
 def whole_quantile(reached: Callable[[Array], Array], low: Array, high: Array, inside: Array
