@@ -66,3 +66,8 @@ class Integrated(Continuous):
 
     def log_above(self, z: Array, *shapes: Any, **none: Any) -> Array:
         return self._share(z, shapes, True, True)
+
+    def log_tail(self, z: Array, lower: Any, *shapes: Any, **none: Any) -> Array:
+        own, tail = self._log_tail(z, *shapes)
+        rest = lax.log1p(-lax.exp(jnp.minimum(tail, -1e-16)))
+        return jnp.where(own == lower, tail, rest)

@@ -74,17 +74,16 @@ class NCT(Continuous):
         tail = _over_deviation(lambda u: special.log_ndtr(at * lax.exp(u) - centre), nu)
         return lower, jnp.minimum(tail, 0.0)
 
-    def _side(self, z: Array, df: Array, nc: Array, upper: bool) -> Array:
-        lower, tail = self._log_tail(z, df, nc)
-        own = ~lower if upper else lower
+    def log_tail(self, z: Array, lower: Any, df: Array, nc: Array) -> Array:
+        left, tail = self._log_tail(z, df, nc)
         rest = lax.log1p(-lax.exp(jnp.minimum(tail, -1e-16)))
-        return jnp.where(own, tail, rest).astype(z.dtype)
+        return jnp.where(left == lower, tail, rest).astype(z.dtype)
 
     def log_below(self, z: Array, df: Array, nc: Array) -> Array:
-        return self._side(z, df, nc, False)
+        return self.log_tail(z, True, df, nc)
 
     def log_above(self, z: Array, df: Array, nc: Array) -> Array:
-        return self._side(z, df, nc, True)
+        return self.log_tail(z, False, df, nc)
 
     def below(self, z: Array, df: Array, nc: Array) -> Array:
         return lax.exp(self.log_below(z, df, nc))
@@ -233,46 +232,51 @@ class StudentizedRange(HalfLine):
         return (k > 1) & (df > 0)
 
     @staticmethod
-    def _log_range(w: Array, k: Array, which: int) -> Array:
-        """log of the density (0) and of what is above (1) and below (2) of a range of k normals."""
+    def _log_range(w: Array, k: Array, lower: Any) -> Array:
+        """log of what is below or above of a range of k normals, or without `lower` the density."""
         w, k = w[..., None], k[..., None]
         # the largest of them, or for what is above the middle of the largest and the least
-        y = _PLACES if which == 2 else _PLACES + 0.5 * w
+        side = False if lower is None else lower[..., None]
+        y = _PLACES + jnp.where(side, 0.0, 0.5 * w)
         high, low = special.log_ndtr(y), special.log_ndtr(y - w)
         ratio = jnp.minimum(low - high, -1e-300)
         inner = lax.log(-lax.expm1(ratio)) + high
         normal = -0.5 * y * y - HALF_LOG_2PI + lax.log(k)
-        if which == 0:
+        if lower is None:
             logs = (normal - 0.5 * (y - w) ** 2 - HALF_LOG_2PI + lax.log(k - 1.0)
                     + (k - 2.0) * inner)
-        elif which == 2:
-            logs = normal + (k - 1.0) * inner
         else:
             share = (k - 1.0) * lax.log1p(-lax.exp(jnp.minimum(ratio, -1e-16)))
-            logs = normal + (k - 1.0) * high + lax.log(-lax.expm1(share))
+            above = (k - 1.0) * high + lax.log(-lax.expm1(share))
+            logs = normal + jnp.where(side, (k - 1.0) * inner, above)
         return special.logsumexp(logs, -1, b=_PLACE_WEIGHTS)
 
-    def _found(self, z: Array, k: Array, df: Array, which: int) -> Array:
+    def _found(self, z: Array, k: Array, df: Array, lower: Any) -> Array:
         x, count, nu = _double(z, k, df)
         endless = nu > 1e10
         at, each = x[..., None], count[..., None]
+        side = None if lower is None else jnp.broadcast_to(lower, x.shape)
+        sides = None if side is None else side[..., None]
 
         def curve(u: Array) -> Array:
-            logs = self._log_range(at * lax.exp(u), each + 0.0 * u, which)
-            return logs + u if which == 0 else logs
+            logs = self._log_range(at * lax.exp(u), each + 0.0 * u, sides)
+            return logs + u if lower is None else logs
 
         finite = _over_deviation(curve, jnp.where(endless, 1e3, nu))
-        alone = self._log_range(x, count, which)
+        alone = self._log_range(x, count, side)
         return jnp.where(endless, alone, finite).astype(z.dtype)
 
     def log_density(self, z: Array, k: Array, df: Array) -> Array:
-        return self._found(z, k, df, 0)
+        return self._found(z, k, df, None)
+
+    def log_tail(self, z: Array, lower: Any, k: Array, df: Array) -> Array:
+        return jnp.minimum(self._found(z, k, df, lower), 0.0)
 
     def log_above(self, z: Array, k: Array, df: Array) -> Array:
-        return jnp.minimum(self._found(z, k, df, 1), 0.0)
+        return self.log_tail(z, False, k, df)
 
     def log_below(self, z: Array, k: Array, df: Array) -> Array:
-        return jnp.minimum(self._found(z, k, df, 2), 0.0)
+        return self.log_tail(z, True, k, df)
 
     def above(self, z: Array, k: Array, df: Array) -> Array:
         return lax.exp(self.log_above(z, k, df))

@@ -172,8 +172,8 @@ class LevyStable(Continuous):
     def _draw_placed(self, key: Array, *xs: Array) -> Array:
         return super()._draw_placed(key, *self._moved(xs))
 
-    def _found(self, z: Array, alpha: Array, beta: Array, which: int) -> Array:
-        """log f(z), or the logarithm of the upper (1) or lower (2) side."""
+    def _found(self, z: Array, alpha: Array, beta: Array, lower: Any) -> Array:
+        """The logarithm of one side, or without `lower` of f(z)."""
         dtype = z.dtype
         z, alpha, beta = (x.astype(np.float64) for x in (z, alpha, beta))
         one = alpha == 1
@@ -184,7 +184,7 @@ class LevyStable(Continuous):
         safe = jnp.where(some, size, 1.0)
         tangent = beta * lax.tan(_HALF_PI * plain)
         angle = lax.atan(tangent) / plain  # of z = 0
-        if which == 0:
+        if lower is None:
             general = _DENSITY(safe, plain, skew, 0.0 * safe) - lax.log(safe)
             centre = (lax.lgamma(1.0 + 1.0 / plain) + lax.log(lax.cos(angle)) - _LOG_PI
                       - 0.5 * lax.log1p(tangent * tangent) / plain)
@@ -193,34 +193,37 @@ class LevyStable(Continuous):
             turned = jnp.where(mirrored, -angle, angle)
             beyond = 0.5 - turned / math.pi
             beyond = jnp.where((plain < 1) & (skew == 1), 0.0, beyond)
-            far = mirrored == (which == 2)
+            far = mirrored == lower
             side = _SIDE(safe, plain, skew, far.astype(np.float64))
             general = jnp.where(far, side, lax.log(beyond + lax.exp(side)))
-            share = 0.5 - (angle if which == 2 else -angle) / math.pi
+            share = 0.5 - jnp.where(lower, angle, -angle) / math.pi
             centre = lax.log(jnp.maximum(share, 1e-300))
         general = jnp.where(some, general, centre)
         sign = jnp.where(beta < 0, -1.0, 1.0)
         flat = jnp.abs(beta) < 1e-300
         b = jnp.where(flat, 1.0, jnp.abs(beta))
         at = jnp.where(one, sign * z, 0.0)
-        if which == 0:
+        if lower is None:
             alone = _DENSITY_OF_ONE(at, b, 0.0 * at)
             cauchy = -_LOG_PI - lax.log1p(z * z)
         else:
-            alone = _SIDE_OF_ONE(at, b, ((sign > 0) == (which == 1)).astype(np.float64))
-            y = z if which == 1 else -z
+            alone = _SIDE_OF_ONE(at, b, ((sign < 0) == lower).astype(np.float64))
+            y = jnp.where(lower, -z, z)
             cauchy = lax.log(lax.atan2(jnp.ones_like(y), y) / math.pi)
         alone = jnp.where(flat, cauchy, alone)
         return jnp.where(one, alone, general).astype(dtype)
 
     def log_density(self, z: Array, alpha: Array, beta: Array) -> Array:
-        return self._found(z, alpha, beta, 0)
+        return self._found(z, alpha, beta, None)
+
+    def log_tail(self, z: Array, lower: Any, alpha: Array, beta: Array) -> Array:
+        return jnp.minimum(self._found(z, alpha, beta, lower), 0.0)
 
     def log_above(self, z: Array, alpha: Array, beta: Array) -> Array:
-        return jnp.minimum(self._found(z, alpha, beta, 1), 0.0)
+        return self.log_tail(z, False, alpha, beta)
 
     def log_below(self, z: Array, alpha: Array, beta: Array) -> Array:
-        return jnp.minimum(self._found(z, alpha, beta, 2), 0.0)
+        return self.log_tail(z, True, alpha, beta)
 
     def below(self, z: Array, alpha: Array, beta: Array) -> Array:
         return lax.exp(self.log_below(z, alpha, beta))
