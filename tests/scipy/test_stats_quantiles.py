@@ -159,3 +159,10 @@ def test_means_and_variances_of_random_numbers(name, shapes):
     assert abs(x.mean() - mean) < 5 * np.sqrt(variance / count) + 1e-6 * abs(mean)
     fourth = np.mean((x - mean) ** 4)
     assert abs(x.var() - variance) < 5 * np.sqrt(fourth / count) + 1e-3 * variance
+
+
+def test_quantiles_far_out_in_a_heavy_tail_are_those_of_its_distribution_function() -> None:
+    q = np.float64(1.0 - 2e-16)
+    x = stats.studentized_range.ppf(q, 3.0, 10.0)
+    np.testing.assert_allclose(np.asarray(stats.studentized_range.sf(x, 3.0, 10.0)), 1.0 - q,
+                               rtol=1e-6)
