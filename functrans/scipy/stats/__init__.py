@@ -9,7 +9,7 @@ a key.
 import sys
 
 from functrans.core.errors import explain_missing_names
-from functrans.scipy.stats import contingency, qmc
+from functrans.scipy.stats import contingency, qmc, sampling
 from functrans.scipy.stats.anderson_darling import anderson, anderson_ksamp, goodness_of_fit
 from functrans.scipy.stats.base import DistributionFamily
 from functrans.scipy.stats.bayes import bayes_mvs, mvsdist
@@ -351,7 +351,8 @@ __all__ = [
     "powerlognorm", "powernorm", "ppcc_max", "ppcc_plot", "probplot", "qmc", "quantile",
     "quantile_test", "randint", "random_correlation", "random_table", "rankdata", "ranksums",
     "rayleigh", "rdist", "recipinvgauss", "reciprocal", "rel_breitwigner", "relfreq", "rice",
-    "rv_continuous", "rv_discrete", "rv_histogram", "scoreatpercentile", "sem", "semicircular",
+    "rv_continuous", "rv_discrete", "rv_histogram", "sampling", "scoreatpercentile", "sem",
+    "semicircular",
     "shapiro", "siegelslopes", "sigmaclip", "skellam", "skew", "skewcauchy", "skewnorm",
     "skewtest", "sobol_indices", "somersd", "spearmanr", "spearmanrho", "special_ortho_group",
     "studentized_range", "t", "theilslopes", "tiecorrect", "tmax", "tmean", "tmin", "trapezoid",

@@ -4,6 +4,7 @@ from typing import Any
 
 from functrans.scipy.stats import contingency as contingency
 from functrans.scipy.stats import qmc as qmc
+from functrans.scipy.stats import sampling as sampling
 from functrans.scipy.stats.anderson_darling import anderson as anderson
 from functrans.scipy.stats.anderson_darling import anderson_ksamp as anderson_ksamp
 from functrans.scipy.stats.anderson_darling import goodness_of_fit as goodness_of_fit
