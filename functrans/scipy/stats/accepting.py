@@ -20,7 +20,8 @@ _MOST = 10_000
 def accepted(key: Array, like: Array, propose: Callable[[Array], tuple[Array, Array]]) -> Array:
     """Numbers of the shape of `like`: of each the first that is taken.
 
-    `propose` makes from a key numbers and whether they are taken.
+    `propose` makes from a key numbers and whether they are taken. All are tried together; what was
+    taken stays, so that an element depends on the key and itself alone.
     """
     def going(state: Any) -> Any:
         k, done, _ = state

@@ -12,8 +12,9 @@ from functrans import numpy as jnp
 from functrans.scipy import special
 from functrans.scipy.special.common import HALF_LOG_2PI, polynomial
 from functrans.scipy.special.densities import beta_log_density
+from functrans.scipy.stats.accepting import accepted
 from functrans.scipy.stats.base import Continuous
-from functrans.scipy.stats.rejection import accepted, vonmises_angles
+from functrans.scipy.stats.rejection import vonmises_angles
 from functrans.scipy.stats.slopes import drawn_with_slopes
 from functrans.typing import Array
 
@@ -466,7 +467,7 @@ class Cosine(Continuous):
         def propose(key: Array) -> tuple[Array, Array]:
             first, second = random.uniform(key, (2, *like.shape), like.dtype)
             angle = math.pi * (2.0 * first - 1.0)
-            return angle, second >= lax.cos(0.5 * angle) ** 2
+            return angle, ~(second >= lax.cos(0.5 * angle) ** 2)
 
         return accepted(key, like, propose)
 

@@ -8,15 +8,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-import functrans
 from functrans import numpy as jnp
 from functrans import random
+from functrans.callbacks import pure_callback
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, FunctransError, explain_missing_names, shown
 from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, known_size
 from functrans.scipy.stats.methods import key_of
 from functrans.scipy.stats.qmc.sequences import Halton
+from functrans.transforms.staged import ShapeDtypeStruct
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["HostFunction", "Inverting", "UError", "UNURANError", "UniversalGenerator"]
@@ -65,8 +66,8 @@ class HostFunction:
                 return y
         except Exception:  # as above
             pass
-        like = functrans.ShapeDtypeStruct(x.shape, np.float64)
-        out: Array = functrans.pure_callback(self, like, x, vmap_method="expand_dims")
+        like = ShapeDtypeStruct(x.shape, np.float64)
+        out: Array = pure_callback(self, like, x, vmap_method="expand_dims")
         return out
 
 

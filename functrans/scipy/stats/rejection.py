@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from functrans import lax, random
 from functrans import numpy as jnp
+from functrans.scipy.stats.accepting import accepted
 from functrans.typing import Array
 
-__all__ = ["accepted", "argus_squares", "vonmises_angles", "whole_numbers"]
-
-
-def accepted(key: Array, like: Array, propose: Callable[[Array], tuple[Array, Array]]) -> Array:
-    """Numbers of the shape of `like`, of which each is the first that is not refused.
-
-    `propose(key)` has numbers, and where they are refused, which NaN is not. All are tried
-    together; what was accepted stays, so that an element depends on the key and itself alone.
-    """
-    def attempt(state: Any) -> Any:
-        count, value, open_ = state
-        new, refused = propose(random.fold_in(key, count))
-        return count + 1, jnp.where(open_, new, value), open_ & refused
-
-    start = (jnp.zeros((), np.int32), jnp.zeros_like(like), jnp.ones(like.shape, bool))
-    out: Array = lax.while_loop(lambda state: jnp.any(state[2]), attempt, start)[1]
-    return out
+__all__ = ["argus_squares", "vonmises_angles", "whole_numbers"]
 
 
 def vonmises_angles(key: Array, kappa: Array) -> Array:
@@ -51,7 +36,7 @@ def vonmises_angles(key: Array, kappa: Array) -> Array:
         c = k * (beyond + apart)
         refused = (c * (2.0 - c) <= second) & (lax.log(c / second) + 1.0 < c)
         angle = 2.0 * lax.asin(lax.sqrt(jnp.minimum(0.5 * apart, 1.0)))
-        return jnp.where(side < 0.5, -angle, angle), refused
+        return jnp.where(side < 0.5, -angle, angle), ~refused
 
     angle = accepted(key, k, propose)
     return jnp.where(kappa == math.inf, 0.0, jnp.where(kappa >= 0, angle, math.nan))
@@ -71,8 +56,8 @@ def argus_squares(key: Array, chi: Array) -> Array:
         exponential = random.exponential(two, rate.shape, rate.dtype)
         normal = random.normal(three, rate.shape, rate.dtype)
         sum_ = (0.5 * normal * normal + exponential) / jnp.where(small, 1.0, rate)
-        return jnp.where(small, power, sum_), jnp.where(small, rate * power > exponential,
-                                                        sum_ >= 1.0)
+        return jnp.where(small, power, sum_), ~jnp.where(small, rate * power > exponential,
+                                                         sum_ >= 1.0)
 
     return accepted(key, rate, propose)
 
@@ -100,6 +85,6 @@ def whole_numbers(key: Array, like: Array, log_probability: Callable[[Array], Ar
         k = lax.floor(middle + width * (v - 0.5) / u)
         outside = (k < low) | (k > high)
         log = log_probability(jnp.where(outside | single, mode, k)) - top
-        return jnp.where(single, low, k), ~single & (outside | (2.0 * lax.log(u) > log))
+        return jnp.where(single, low, k), single | ~(outside | (2.0 * lax.log(u) > log))
 
     return accepted(key, middle, propose).astype(like.dtype)
