@@ -36,8 +36,9 @@ def _probabilities(name: str, dist: Any, domain: Any) -> tuple[np.ndarray[Any, A
         p = HostFunction(dist.pmf)(np.arange(int(low), int(high) + 1))
         first = int(low)
     else:
-        p = np.asarray(known_values(f"stats.sampling.{name}", "dist", dist, "tables are made of "
-                                    "its values.", "make the generator outside of jit"), np.float64)
+        p = known_values(f"stats.sampling.{name}", "dist", dist, "tables are made of its values.",
+                         "make the generator outside of jit")
+        p = p.astype(np.float64) if p.dtype.kind in "biuf" else np.zeros(0)
         first = 0 if domain is None else int(domain[0])
     if p.ndim != 1 or len(p) == 0 or not np.all(np.isfinite(p)) or not np.any(p):
         raise ArgumentError(f"scipy.stats.sampling.{name}: the probabilities are {shown(p)}.",

@@ -73,7 +73,7 @@ class FastGeneratorInversion(Inverting):
         super().__init__(HostFunction(standard.cdf), {
             "shapes": np.array(shapes), "loc": np.float64(known["loc"]),
             "scale": np.float64(known["scale"]), "ends": np.array(ends)}, random_state)
-        self._tables["table"] = table
+        self._tables = {**self._tables, "table": table}
 
     @property
     def loc(self) -> Array:
@@ -110,7 +110,8 @@ class FastGeneratorInversion(Inverting):
         return ends[0], ends[1]
 
     def _quantile(self, u: Array) -> Array:
-        return self.loc + self.scale * self._tables["table"].ppf(u)
+        out: Array = self.loc + self.scale * self._tables["table"].ppf(u)
+        return out
 
     def ppf(self, q: ArrayLike) -> Array:
         """The quantiles of q; NaN outside of [0, 1]."""

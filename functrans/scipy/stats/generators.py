@@ -86,7 +86,10 @@ def domain_of(name: str, dist: Any, domain: Any) -> tuple[float, float]:
     if domain is None:
         domain = dist.support() if callable(getattr(dist, "support", None)) else (
             -math.inf, math.inf)
-    ends = tuple(float(x) for x in domain)
+    try:
+        ends = tuple(float(x) for x in domain)
+    except (TypeError, ValueError):
+        ends = ()
     if len(ends) != 2 or any(map(math.isnan, ends)):
         raise ArgumentError(f"scipy.stats.sampling.{name}: domain is {shown(domain)}.",
                             where=user_source(), why="it is two numbers.", fix="domain=(0.0, 1.0)")
@@ -109,7 +112,8 @@ class UniversalGenerator:
     """
 
     def __init__(self, fun: HostFunction | None, tables: dict[str, Any], random_state: Any) -> None:
-        self._fun, self._tables = fun, {k: jnp.asarray(v) for k, v in tables.items()}
+        self._fun = fun
+        self._tables: dict[str, Any] = {k: jnp.asarray(v) for k, v in tables.items()}
         self.set_random_state(random_state)
 
     def tree_flatten(self) -> tuple[Any, Any]:

@@ -70,7 +70,7 @@ class TransformedDensityRejection(UniversalGenerator):
                  use_dars: bool = True, max_squeeze_hat_ratio: float = 0.99,
                  random_state: Any = None) -> None:
         name = "TransformedDensityRejection"
-        one_of(f"stats.sampling.{name}", "c", float(c), (-0.5, 0.0))
+        one_of(f"stats.sampling.{name}", "c", c + 0.0 if isinstance(c, int) else c, (-0.5, 0.0))
         pdf, dpdf = method_of(name, dist, "pdf"), method_of(name, dist, "dpdf")
         low, high = domain_of(name, dist, domain)
         given = np.asarray(construction_points, np.float64)
@@ -203,7 +203,8 @@ def _ratios(fun: HostFunction, key: Array, shape: tuple[int, ...], t: dict[str, 
         x = (t["vmin"] + v * (t["vmax"] - t["vmin"])) / u + t["c"]
         inside = (x >= t["low"]) & (x <= t["high"])
         safe = jnp.where(inside, x, t["c"])
-        return x, inside & (u * u <= fun.traced(safe))
+        fine = inside & (u * u <= fun.traced(safe))
+        return jnp.where(fine, x, math.nan), fine
 
     return accepted(key, jnp.full(shape, math.nan, np.float64), propose)
 

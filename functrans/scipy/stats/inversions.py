@@ -33,7 +33,8 @@ def _integral(f: Callable[[Numbers], Numbers], a: Numbers, b: Numbers) -> Number
     """Integrals over intervals by 12 points of Gauss."""
     half = 0.5 * (b - a)
     x = 0.5 * a[..., None] + 0.5 * b[..., None] + half[..., None] * _X
-    return half * np.sum(f(x) * _W, -1)
+    out: Numbers = half * np.sum(f(x) * _W, -1)
+    return out
 
 
 def _newton(u: Numbers, x: Numbers, slopes: Numbers | None = None,
@@ -150,7 +151,8 @@ def _support(density: HostFunction, is_log: bool, ends: tuple[float, float], cen
                           "evaluated.", where=user_source(), fix="center= near most of it")
 
     def f(x: Numbers) -> Numbers:
-        return np.exp(density(x) - k) if is_log else density(x) / k
+        y: Numbers = np.exp(density(x) - k) if is_log else density(x) / k
+        return y
 
     edges = _start(ends, center)
     for _ in range(400):
