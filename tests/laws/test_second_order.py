@@ -137,8 +137,8 @@ ELSEWHERE = {"numpy": "around real_if_close spacing tril triu unwrap", "lax": ""
              # tests/scipy/
              "special": "bei beip ber berp cosdg cosm1 cotdg dawsn ellipe ellipk ellipkm1 "
                         "erfcinv erfcx erfi exp1 exp10 expi exprel gammasgn j0 j1 k0 k0e k1 k1e "
-                        "kei keip ker kerp lambertw log_expit rgamma sindg spence tandg "
-                        "wrightomega y0 y1"}
+                        "it2struve0 itmodstruve0 itstruve0 kei keip ker kerp kolmogi kolmogorov "
+                        "lambertw log_expit rgamma sindg spence tandg wrightomega y0 y1 zetac"}
 MODULES = {"numpy": jnp, "lax": lax, "nn": ft.nn, "special": special}
 
 

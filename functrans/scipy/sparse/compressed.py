@@ -128,7 +128,7 @@ def _order(indices: Any, indptr: Any) -> tuple[bool, bool]:
     return in_order, in_order and bool((steps[same] > 0).all())
 
 
-class _Lines(_Pointers):
+class _LinesOf(_Pointers):
     """Compressed rows or columns of elements."""
 
     @property
@@ -142,7 +142,7 @@ class _Lines(_Pointers):
         return all(self._flags)
 
 
-class _Csr(_Lines):
+class _Csr(_LinesOf):
     format = "csr"
     _long_name = "Compressed Sparse Row"
 
@@ -307,7 +307,7 @@ class csr_matrix(spmatrix, _Csr):
     """
 
 
-class _Csc(_Lines):
+class _Csc(_LinesOf):
     format = "csc"
     _long_name = "Compressed Sparse Column"
 

@@ -15,7 +15,7 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.arguments import inexact, known_values
 from functrans.scipy.stats.generators import (
-    HostFunction,
+    CalledBack,
     UniversalGenerator,
     UNURANError,
     domain_of,
@@ -33,7 +33,7 @@ def _probabilities(name: str, dist: Any, domain: Any) -> tuple[np.ndarray[Any, A
             raise ArgumentError(f"scipy.stats.sampling.{name}: the domain is {(low, high)}.",
                                 where=user_source(), why="a table is of finitely many numbers.",
                                 fix="domain=(0, 10)")
-        p = HostFunction(dist.pmf)(np.arange(int(low), int(high) + 1))
+        p = CalledBack(dist.pmf)(np.arange(int(low), int(high) + 1))
         first = int(low)
     else:
         p = known_values(f"stats.sampling.{name}", "dist", dist, "tables are made of its values.",
@@ -90,7 +90,8 @@ class DiscreteAliasUrn(UniversalGenerator):
         one, two = random.split(key)
         i = random.randint(one, shape, 0, t["part"].shape[0])
         full = random.uniform(two, shape, np.float64) < t["part"][i]
-        return jnp.where(full, i.astype(t["alias"].dtype), t["alias"][i]) + t["first"]
+        whole: Array = jnp.where(full, i.astype(t["alias"].dtype), t["alias"][i]) + t["first"]
+        return whole
 
 
 @register_pytree_node_class
@@ -127,7 +128,8 @@ class DiscreteGuideTable(UniversalGenerator):
     def _draw(self, key: Array, shape: tuple[int, ...]) -> Array:
         u = random.uniform(key, shape, np.float64)
         k = jnp.searchsorted(self._tables["sums"], u, side="right")
-        return (k + self._tables["first"]).astype(dtypes.default_int())
+        whole: Array = (k + self._tables["first"]).astype(dtypes.default_int())
+        return whole
 
 
 explain_missing_names(globals())

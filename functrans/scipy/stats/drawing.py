@@ -10,16 +10,15 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.random.keys import is_key
 from functrans.scipy.arguments import random_key
-from functrans.typing import Array
 
 __all__ = ["by_key"]
 
 
-def by_key(rvs: Callable[..., Array]) -> Callable[..., Array]:
+def by_key(rvs: Callable[..., Any]) -> Callable[..., Any]:
     """A method that draws by a key: also by `random_state`, a key or a seed, and of a `size`."""
     @functools.wraps(rvs)
     def drawn(self: Any, *args: Any, key: Any = None, size: Any = None, random_state: Any = None,
-              **kwargs: Any) -> Array:
+              **kwargs: Any) -> Any:
         if key is None and args and _may_be_key(args[0]):
             key, *rest = args
         else:

@@ -14,7 +14,7 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.arguments import inexact, known_size, known_values
 from functrans.scipy.stats.frozen import Frozen
-from functrans.scipy.stats.generators import HostFunction, Inverting, UError, domain_of
+from functrans.scipy.stats.generators import CalledBack, Inverting, UError, domain_of
 from functrans.scipy.stats.inversions import NumericalInversePolynomial
 from functrans.scipy.stats.methods import key_of
 from functrans.typing import Array, ArrayLike
@@ -70,7 +70,7 @@ class FastGeneratorInversion(Inverting):
         standard = _InFloat64(dist.dist, shapes)
         table = NumericalInversePolynomial(standard, domain=ends, center=float(
             np.clip(dist.dist.ppf(np.float64(0.5), *shapes), *ends)))
-        super().__init__(HostFunction(standard.cdf), {
+        super().__init__(CalledBack(standard.cdf), {
             "shapes": np.array(shapes), "loc": np.float64(known["loc"]),
             "scale": np.float64(known["scale"]), "ends": np.array(ends)}, random_state)
         self._tables = {**self._tables, "table": table}

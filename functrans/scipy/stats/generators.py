@@ -20,7 +20,7 @@ from functrans.scipy.stats.qmc.sequences import Halton
 from functrans.transforms.staged import ShapeDtypeStruct
 from functrans.typing import Array, ArrayLike
 
-__all__ = ["HostFunction", "Inverting", "UError", "UNURANError", "UniversalGenerator"]
+__all__ = ["CalledBack", "Inverting", "UError", "UNURANError", "UniversalGenerator"]
 
 
 class UNURANError(FunctransError, RuntimeError):
@@ -34,7 +34,7 @@ class UError(NamedTuple):
     mean_absolute_error: Array
 
 
-class HostFunction:
+class CalledBack:
     """A function of a distribution, of arrays or of Python's floats, by its identity."""
 
     def __init__(self, fun: Callable[[Any], Any]) -> None:
@@ -44,7 +44,7 @@ class HostFunction:
         return id(getattr(self.fun, "__self__", self.fun))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, HostFunction) and self.fun == other.fun
+        return isinstance(other, CalledBack) and self.fun == other.fun
 
     def __call__(self, x: Any) -> np.ndarray[Any, Any]:
         """The values at an array of numbers; one by one where the function takes no arrays."""
@@ -71,11 +71,11 @@ class HostFunction:
         return out
 
 
-def method_of(name: str, dist: Any, *methods: str) -> HostFunction:
+def method_of(name: str, dist: Any, *methods: str) -> CalledBack:
     """The first of the methods that a distribution has."""
     for method in methods:
         if callable(getattr(dist, method, None)):
-            return HostFunction(getattr(dist, method))
+            return CalledBack(getattr(dist, method))
     raise ArgumentError(f"scipy.stats.sampling.{name}: {shown(dist)} has no method "
                         f"{' or '.join(methods)}.", where=user_source(),
                         why="the set-up evaluates it.", fix=f"class D: def {methods[0]}(self, x)")
@@ -111,7 +111,7 @@ class UniversalGenerator:
     `random_state` is a key or the int of one. Draws without one continue from the generator's.
     """
 
-    def __init__(self, fun: HostFunction | None, tables: dict[str, Any], random_state: Any) -> None:
+    def __init__(self, fun: CalledBack | None, tables: dict[str, Any], random_state: Any) -> None:
         self._fun = fun
         self._tables: dict[str, Any] = {k: jnp.asarray(v) for k, v in tables.items()}
         self.set_random_state(random_state)

@@ -17,7 +17,7 @@ from functrans.numpy.common import is_traced
 from functrans.scipy.arguments import inexact, known_size, one_of
 from functrans.scipy.stats.accepting import accepted
 from functrans.scipy.stats.generators import (
-    HostFunction,
+    CalledBack,
     UniversalGenerator,
     UNURANError,
     domain_of,
@@ -90,7 +90,7 @@ class TransformedDensityRejection(UniversalGenerator):
         super().__init__(pdf, {**tables, "areas": np.array([hat, squeeze])}, random_state)
 
     @staticmethod
-    def _hat(pdf: HostFunction, dpdf: HostFunction, points: Numbers, low: float, high: float,
+    def _hat(pdf: CalledBack, dpdf: CalledBack, points: Numbers, low: float, high: float,
              c: float) -> tuple[dict[str, Numbers], float, float, Numbers]:
         f = pdf(points)
         if np.any(f < 0) or not np.any(f > 0):
@@ -190,12 +190,12 @@ class TransformedDensityRejection(UniversalGenerator):
         return self.squeeze_area / self.hat_area
 
 
-def _known(fun: HostFunction | None) -> HostFunction:
+def _known(fun: CalledBack | None) -> CalledBack:
     assert fun is not None  # generators by rejection are made with a density
     return fun
 
 
-def _ratios(fun: HostFunction, key: Array, shape: tuple[int, ...], t: dict[str, Any]) -> Array:
+def _ratios(fun: CalledBack, key: Array, shape: tuple[int, ...], t: dict[str, Any]) -> Array:
     """Ratios of uniform numbers below the root of a density; NaN where none was accepted."""
     def propose(key: Array) -> tuple[Array, Array]:
         u, v = random.uniform(key, (2, *shape), np.float64)
@@ -295,7 +295,7 @@ class RatioUniforms(UniversalGenerator):
             raise ArgumentError(f"scipy.stats.sampling.RatioUniforms: umax={shown(umax)}, "
                                 f"vmin={shown(vmin)}, vmax={shown(vmax)}.", where=user_source(),
                                 why="umax is positive, and vmin below vmax.")
-        super().__init__(HostFunction(pdf), {
+        super().__init__(CalledBack(pdf), {
             k: np.float64(v) for k, v in {"umax": umax, "vmin": vmin, "vmax": vmax, "c": c,
                                           "low": -math.inf, "high": math.inf}.items()},
             random_state)

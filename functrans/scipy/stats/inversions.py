@@ -14,7 +14,7 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.arguments import one_of, refused
 from functrans.scipy.stats.generators import (
-    HostFunction,
+    CalledBack,
     Inverting,
     UNURANError,
     domain_of,
@@ -120,7 +120,7 @@ class NumericalInversePolynomial(_ByTable):
         guess = mode if mode is not None else 0.0 if center is None else center
         edges, f = _support(density, hasattr(dist, "logpdf"), ends, float(np.clip(guess, *ends)),
                             u_resolution)
-        cdf = HostFunction(dist.cdf) if hasattr(dist, "cdf") else None
+        cdf = CalledBack(dist.cdf) if hasattr(dist, "cdf") else None
         super().__init__(cdf, {**_inverse(f, edges, order, u_resolution),
                                "domain": np.array(ends)}, random_state)
 
@@ -136,7 +136,7 @@ class NumericalInversePolynomial(_ByTable):
         return out.astype(at.dtype) if jnp.issubdtype(at.dtype, jnp.floating) else out
 
 
-def _support(density: HostFunction, is_log: bool, ends: tuple[float, float], center: float,
+def _support(density: CalledBack, is_log: bool, ends: tuple[float, float], center: float,
              tolerance: float) -> tuple[Numbers, Callable[[Numbers], Numbers]]:
     """Edges of intervals with all but a negligible part of the area, and the scaled density."""
     for _ in range(3):
@@ -254,14 +254,14 @@ class NumericalInverseHermite(_ByTable):
         if not low < high:
             raise UNURANError(f"scipy.stats.sampling.{name}: the domain {ends} has no "
                               "probability.", where=user_source())
-        super().__init__(cdf if (low, high) == (0.0, 1.0) else HostFunction(
+        super().__init__(cdf if (low, high) == (0.0, 1.0) else CalledBack(
             lambda x: (dist.cdf(x) - low) / (high - low)), {**self._made(
                 lambda x: (cdf(x) - low) / (high - low), pdf, dpdf, high - low, edges,
                 u_resolution), "domain": np.array(ends)}, random_state)
 
     @staticmethod
-    def _made(cdf: Callable[[Numbers], Numbers], pdf: HostFunction | None,
-              dpdf: HostFunction | None, area: float, edges: Numbers, tolerance: float
+    def _made(cdf: Callable[[Numbers], Numbers], pdf: CalledBack | None,
+              dpdf: CalledBack | None, area: float, edges: Numbers, tolerance: float
               ) -> dict[str, Numbers]:
         cut = 0.05 * tolerance
         for _ in range(60):
