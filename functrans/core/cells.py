@@ -64,6 +64,17 @@ class CellScope:
         self.tokens: list[TokenCell] = []
         self.end: Callable[[Sequence[TokenCell], Sequence[Any]], Sequence[Any]] | None = None
 
+    def __enter__(self) -> CellScope:
+        _frames.scopes.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _frames.scopes.pop()
+
+    def ended(self, outs: Sequence[Any]) -> Sequence[Any]:
+        """The results of the function that runs, through the end of the cells it made."""
+        return outs if self.end is None else self.trace.run(self.end, self.tokens, outs)
+
 
 class _Frames(threading.local):
     """The frames of a thread, from the outermost, and whether there has been a cell at all."""
@@ -287,15 +298,8 @@ def own_cells(kinds: Sequence[tuple[type[RefCell], int | None]], values: Sequenc
 def run_scoped(trace: Trace, fun: Callable[..., Sequence[Any]], args: Sequence[Any]
                ) -> Sequence[Any]:
     """`fun(*args)` in a trace, with an end for the cells that are made meanwhile."""
-    scope = CellScope(trace)
-    _frames.scopes.append(scope)
-    try:
-        outs = trace.run(fun, *args)
-        if scope.end is not None:
-            outs = trace.run(scope.end, scope.tokens, outs)
-        return outs
-    finally:
-        _frames.scopes.pop()
+    with CellScope(trace) as scope:
+        return scope.ended(trace.run(fun, *args))
 
 
 def _kept(value: Any, trace: Trace | None) -> Any:

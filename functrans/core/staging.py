@@ -16,7 +16,7 @@ from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, scalar_aval
 from functrans.core.axes import manual_axes
-from functrans.core.cells import FrameKind, cells_in_use, framed, run_scoped
+from functrans.core.cells import CellScope, FrameKind, cells_in_use, framed
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
@@ -186,8 +186,9 @@ def stage_in(trace: StageTrace, fun: Callable[..., Sequence[Any]],
     args = [trace.new_arg(aval) for aval in in_avals]
     sealed = framed(FrameKind.SEALED, trace, trace.name) if cells_in_use() else nullcontext()
     try:
-        with sizes_decided(deciding.scope or UNDECIDED), sealed:
-            outs = run_scoped(trace, fun, args)
+        # `run_scoped`, without its frame: functions in functions take as few as can be
+        with sizes_decided(deciding.scope or UNDECIDED), sealed, CellScope(trace) as scope:
+            outs = scope.ended(trace.run(fun, *args))
         return trace.close(args, outs)
     finally:
         trace.alive = False

@@ -142,10 +142,10 @@ class Distribution(DistributionFamily):
         bound.apply_defaults()
         return promoted(f"{self.name}.{method}", *bound.arguments.values())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+    def __call__(self, *args: ArrayLike, **kwargs: ArrayLike) -> Frozen:
         return self.freeze(*args, **kwargs)
 
-    def freeze(self, *args: Any, **kwargs: Any) -> Frozen:
+    def freeze(self, *args: ArrayLike, **kwargs: ArrayLike) -> Frozen:
         """The distribution of these parameters: its methods take the variable alone."""
         inspect.Signature(self._parameters()).bind(*args, **kwargs)
         return Frozen(self, args, kwargs)

@@ -400,7 +400,7 @@ class Semicircular(Continuous):
     """The semicircular distribution of Wigner on [-1, 1].
 
     >>> import functrans as ft
-    >>> float(ft.scipy.stats.semicircular.cdf(0.0))
+    >>> round(float(ft.scipy.stats.semicircular.cdf(0.0)), 4)
     0.5
     """
 
@@ -575,7 +575,7 @@ class VonMisesLine(VonMises):
     """The von Mises distribution of angles in [-pi, pi].
 
     >>> import functrans as ft
-    >>> float(ft.scipy.stats.vonmises_line.cdf(0.0, 1.0))
+    >>> round(float(ft.scipy.stats.vonmises_line.cdf(0.0, 1.0)), 4)
     0.5
     """
 

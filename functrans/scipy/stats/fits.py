@@ -15,8 +15,9 @@ from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, one_of, refused
 from functrans.scipy.optimize.global_minima import differential_evolution
 from functrans.scipy.optimize.simplex import nelder_mead
+from functrans.scipy.stats.families import Family
 from functrans.scipy.stats.fitting import CensoredData, names_of, penalized
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["FitResult", "fit"]
 
@@ -71,7 +72,9 @@ def _limits(name: str, names: Sequence[str], bounds: Any) -> list[tuple[float, f
     return out
 
 
-def fit(dist: Any, data: Any, bounds: Any = None, *, guess: Any = None, method: str = "mle",
+def fit(dist: Family, data: ArrayLike | CensoredData,
+        bounds: Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]] | None = None, *,
+        guess: Mapping[str, float] | Sequence[float] | None = None, method: str = "mle",
         optimizer: Callable[..., Any] = differential_evolution) -> FitResult:
     """The parameters of a family within bounds that fit data best, by the likelihood.
 
@@ -107,11 +110,12 @@ def fit(dist: Any, data: Any, bounds: Any = None, *, guess: Any = None, method: 
 
     def price(x: Array) -> Array:
         theta = full(x)
-        if method == "mle":
+        if method == "mle" or isinstance(data, CensoredData):
             return penalized(dist, theta, data)
-        levels = jnp.concatenate([jnp.zeros(1), dist.cdf(jnp.sort(data), *theta), jnp.ones(1)])
+        ranked = jnp.sort(data)
+        levels = jnp.concatenate([jnp.zeros(1), dist.cdf(ranked, *theta), jnp.ones(1)])
         gaps = jnp.diff(levels)
-        density = (dist.logpdf if dist.has_scale else dist.logpmf)(jnp.sort(data), *theta)
+        density = (dist.logpdf if dist.has_scale else dist.logpmf)(ranked, *theta)
         # of equal elements the density stands for the gap
         gaps = jnp.where(gaps > 0, jnp.log(jnp.where(gaps > 0, gaps, 1.0)), jnp.concatenate(
             [density, density[-1:]]))

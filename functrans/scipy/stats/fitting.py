@@ -15,6 +15,7 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.optimize.simplex import nelder_mead
+from functrans.scipy.stats.families import Family
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["CensoredData", "FitError", "fitted", "fitted_place", "negative_likelihood"]
@@ -130,7 +131,8 @@ def _log_terms(family: Any, data: Any, theta: Sequence[Any]) -> Array:
         family.logsf(data.right, *theta), lax.log(jnp.maximum(mass, 0.0))])
 
 
-def negative_likelihood(family: Any, theta: Sequence[Any], data: Any) -> Array:
+def negative_likelihood(family: Family, theta: Sequence[ArrayLike],
+                        data: ArrayLike | CensoredData) -> Array:
     """Less the logarithm of the likelihood; infinite where an element is impossible."""
     return -jnp.sum(_log_terms(family, data, theta))
 
@@ -151,7 +153,7 @@ def _points(data: Any) -> Array:
     return data.points() if isinstance(data, CensoredData) else data
 
 
-def fitted_place(family: Any, data: Array, shapes: Sequence[Any]) -> tuple[Array, Array]:
+def fitted_place(family: Family, data: Array, shapes: Sequence[ArrayLike]) -> tuple[Array, Array]:
     """loc and scale by the mean and the variance of the data."""
     mean, variance = (jnp.asarray(v) for v in family.stats(*shapes))
     scale = jnp.sqrt(jnp.var(data) / variance)
@@ -211,8 +213,8 @@ def _formula(family: Any, data: Array, fixed: Mapping[str, Any]) -> tuple[Array,
     return place, width if scale is None else jnp.asarray(scale)
 
 
-def fitted(family: Any, data: Any, args: Sequence[Any], kwds: Mapping[str, Any]
-           ) -> tuple[Array, ...]:
+def fitted(family: Family, data: ArrayLike | CensoredData, args: Sequence[ArrayLike],
+           kwds: Mapping[str, object]) -> tuple[Array, ...]:
     """Estimates of (*shapes, loc, scale); see `Continuous.fit`."""
     options = dict(kwds)
     method = str(options.pop("method", "MLE")).upper()

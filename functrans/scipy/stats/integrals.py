@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as jnp
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["log_peak_integral", "log_share", "log_side", "side_mean"]
 
@@ -70,8 +70,8 @@ def log_share(log_fun: Callable[[Array], Array], length: Array) -> Array:
     return _log_sum(log_fun(at), length[..., None] * _SHARE_WEIGHTS)
 
 
-def log_side(log_density: Callable[..., Array], z: Array, end: Any, shapes: Sequence[Array],
-             upper: Any) -> Array:
+def log_side(log_density: Callable[..., Array], z: Array, end: ArrayLike, shapes: Sequence[Array],
+             upper: ArrayLike) -> Array:
     """The logarithm of the integral of exp(log_density) from z to an end of the support.
 
     `upper` may be an array, if each element has its own side.
@@ -80,8 +80,8 @@ def log_side(log_density: Callable[..., Array], z: Array, end: Any, shapes: Sequ
     return _log_sum(log_density(at, *_spread(shapes)), weights)
 
 
-def side_mean(fun: Callable[[Array], Array], log_density: Callable[..., Array], z: Array, end: Any,
-              shapes: Sequence[Array], upper: bool) -> Array:
+def side_mean(fun: Callable[[Array], Array], log_density: Callable[..., Array], z: Array,
+              end: ArrayLike, shapes: Sequence[Array], upper: bool) -> Array:
     """The integral of fun(x) exp(log_density(x)) from z to an end; infinite where it diverges."""
     at, weights = _nodes(z, end, upper)
     logs = log_density(at, *(jnp.broadcast_to(s, at.shape) for s in _spread(shapes)))

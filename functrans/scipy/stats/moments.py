@@ -11,7 +11,7 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as jnp
 from functrans.scipy.stats.integrals import side_mean
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["continuous_mean", "whole_mean"]
 
@@ -38,7 +38,8 @@ def _double(xs: Sequence[Array]) -> list[Array]:
 
 
 def continuous_mean(family: _Density, fun: Callable[[Array], Array], shapes: Sequence[Array],
-                    like: Array, low: Any = None, high: Any = None) -> Array:
+                    like: Array, low: ArrayLike | None = None, high: ArrayLike | None = None
+                    ) -> Array:
     """The mean of fun(z) over the standard variable, in float64, between two places or ends.
 
     By quadrature from its division to both sides. It is infinite where it diverges.
@@ -48,7 +49,7 @@ def continuous_mean(family: _Density, fun: Callable[[Array], Array], shapes: Seq
     found = family.division(*shapes)
     places = [lax.stop_gradient(p) + jnp.zeros_like(like)
               for p in (found if isinstance(found, tuple) else (found,))]
-    if low is not None:
+    if low is not None and high is not None:
         ends = (jnp.maximum(low, ends[0]), jnp.minimum(high, ends[1]))
         places = [jnp.clip(p, *map(lax.stop_gradient, ends)) for p in places]
 

@@ -17,9 +17,10 @@ from functrans.scipy.special.common import loop
 from functrans.scipy.stats.accepting import accepted
 from functrans.scipy.stats.base import Discrete, DistributionFamily
 from functrans.scipy.stats.discrete import Summed, log_choose
+from functrans.scipy.stats.frozen import Frozen
 from functrans.scipy.stats.integrals import log_peak_integral, log_side
 from functrans.transforms import forward
-from functrans.typing import Array
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["betanbinom", "nchypergeom_fisher", "nchypergeom_wallenius", "nhypergeom",
            "poisson_binom", "zipfian"]
@@ -407,7 +408,10 @@ class PoissonBinom(DistributionFamily):
     mean, var, std, median = map(_of_trials, ("mean", "var", "std", "median"))
     entropy, stats, moment, interval = map(_of_trials, ("entropy", "stats", "moment", "interval"))
     support, rvs, freeze, expect = map(_of_trials, ("support", "rvs", "freeze", "expect"))
-    __call__ = _of_trials("freeze")
+
+    def __call__(self, *args: ArrayLike, **kwargs: ArrayLike) -> Frozen:
+        frozen: Frozen = self.freeze(*args, **kwargs)
+        return frozen
 
 
 betanbinom, nhypergeom = BetaNBinom("betanbinom"), NHyperGeom("nhypergeom")

@@ -518,7 +518,7 @@ class Folded(Variable):
         return jnp.abs(self.inner._draw(key, shape))
 
 
-def known_variable(name: str, x: Any) -> Variable:
+def known_variable(name: str, x: Variable) -> Variable:
     if isinstance(x, Variable) and not x.discrete:
         return x
     raise ArgumentError(f"scipy.stats.{name} takes a random variable with a density.",
