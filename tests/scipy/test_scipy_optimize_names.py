@@ -222,7 +222,8 @@ def test_quadratic_assignment(maximize):
                                       "partial_match": guess[[0, 4, 5, 6]]})):
         given = options | {"maximize": maximize}
         ours = optimize.quadratic_assignment(A, B, method, given)
-        theirs = scipy.optimize.quadratic_assignment(A, B, method, given | {"rng": 0})
+        theirs = scipy.optimize.quadratic_assignment(
+            A, B, method, given | {"rng": np.random.default_rng(0)})
         assert ours.col_ind.tolist() == theirs.col_ind.tolist(), (method, options)
         np.testing.assert_allclose(ours.fun, theirs.fun)
     traced = ft.jit(lambda a: optimize.quadratic_assignment(a, B).col_ind)(A)

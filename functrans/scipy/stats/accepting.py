@@ -10,7 +10,7 @@ import numpy as np
 from functrans import lax, random
 from functrans import numpy as jnp
 from functrans.scipy.special.common import partials, pushed
-from functrans.scipy.stats.families import Family
+from functrans.scipy.stats.families import DistributionLike
 from functrans.typing import Array
 
 __all__ = ["accepted", "moving_with"]
@@ -38,7 +38,8 @@ def accepted(key: Array, like: Array, propose: Callable[[Array], tuple[Array, Ar
     return out
 
 
-def moving_with(family: Family, draw: Callable[..., Array], shapes: Sequence[Array]) -> Array:
+def moving_with(family: DistributionLike, draw: Callable[..., Array], shapes: Sequence[Array]
+                ) -> Array:
     """draw(*shapes), with the derivatives of a quantile of the family in the shapes."""
     def slope(i: int) -> Callable[..., Array]:
         moved = pushed(family.below, i + 1)

@@ -322,7 +322,7 @@ class Continuous(Distribution):
         return _log_of(self.above(z, *shapes), self.below(z, *shapes))
 
     def log_tail(self, z: Array, lower: Any, *shapes: Any, **none: Any) -> Array:
-        """log_below where `lower` holds, log_above elsewhere: at one place, for searches."""
+        # log_below where `lower` holds, log_above elsewhere: at one place, for searches
         return jnp.where(lower, self.log_below(z, *shapes), self.log_above(z, *shapes))
 
     def quantile(self, q: Array, *shapes: Any, **none: Any) -> Array:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["Family"]
+__all__ = ["DistributionLike"]
 
 
-class Family(Protocol):
+class DistributionLike(Protocol):
     """A distribution of `functrans.scipy.stats`, or of a user's class: it has its functions."""
 
     def __getattr__(self, name: str) -> Any: ...

@@ -15,7 +15,7 @@ from functrans.core.source import user_source
 from functrans.scipy.arguments import inexact, one_of, refused
 from functrans.scipy.optimize.global_minima import differential_evolution
 from functrans.scipy.optimize.simplex import nelder_mead
-from functrans.scipy.stats.families import Family
+from functrans.scipy.stats.families import DistributionLike
 from functrans.scipy.stats.fitting import CensoredData, names_of, penalized
 from functrans.typing import Array, ArrayLike
 
@@ -72,7 +72,7 @@ def _limits(name: str, names: Sequence[str], bounds: Any) -> list[tuple[float, f
     return out
 
 
-def fit(dist: Family, data: ArrayLike | CensoredData,
+def fit(dist: DistributionLike, data: ArrayLike | CensoredData,
         bounds: Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]] | None = None, *,
         guess: Mapping[str, float] | Sequence[float] | None = None, method: str = "mle",
         optimizer: Callable[..., Any] = differential_evolution) -> FitResult:

@@ -15,7 +15,7 @@ from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_node_class
 from functrans.scipy.arguments import inexact, one_of
 from functrans.scipy.optimize.simplex import nelder_mead
-from functrans.scipy.stats.families import Family
+from functrans.scipy.stats.families import DistributionLike
 from functrans.typing import Array, ArrayLike
 
 __all__ = ["CensoredData", "FitError", "fitted", "fitted_place", "negative_likelihood"]
@@ -131,7 +131,7 @@ def _log_terms(family: Any, data: Any, theta: Sequence[Any]) -> Array:
         family.logsf(data.right, *theta), lax.log(jnp.maximum(mass, 0.0))])
 
 
-def negative_likelihood(family: Family, theta: Sequence[ArrayLike],
+def negative_likelihood(family: DistributionLike, theta: Sequence[ArrayLike],
                         data: ArrayLike | CensoredData) -> Array:
     """Less the logarithm of the likelihood; infinite where an element is impossible."""
     return -jnp.sum(_log_terms(family, data, theta))
@@ -153,7 +153,8 @@ def _points(data: Any) -> Array:
     return data.points() if isinstance(data, CensoredData) else data
 
 
-def fitted_place(family: Family, data: Array, shapes: Sequence[ArrayLike]) -> tuple[Array, Array]:
+def fitted_place(family: DistributionLike, data: Array, shapes: Sequence[ArrayLike]
+                 ) -> tuple[Array, Array]:
     """loc and scale by the mean and the variance of the data."""
     mean, variance = (jnp.asarray(v) for v in family.stats(*shapes))
     scale = jnp.sqrt(jnp.var(data) / variance)
@@ -213,7 +214,7 @@ def _formula(family: Any, data: Array, fixed: Mapping[str, Any]) -> tuple[Array,
     return place, width if scale is None else jnp.asarray(scale)
 
 
-def fitted(family: Family, data: ArrayLike | CensoredData, args: Sequence[ArrayLike],
+def fitted(family: DistributionLike, data: ArrayLike | CensoredData, args: Sequence[ArrayLike],
            kwds: Mapping[str, object]) -> tuple[Array, ...]:
     """Estimates of (*shapes, loc, scale); see `Continuous.fit`."""
     options = dict(kwds)

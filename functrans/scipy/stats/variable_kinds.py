@@ -12,7 +12,7 @@ from functrans.scipy.stats.base import Distribution
 from functrans.scipy.stats.bounded import uniform
 from functrans.scipy.stats.custom import rv_continuous, rv_discrete
 from functrans.scipy.stats.discrete import binom
-from functrans.scipy.stats.families import Family
+from functrans.scipy.stats.families import DistributionLike
 from functrans.scipy.stats.real_line import logistic, norm
 from functrans.scipy.stats.variables import FamilyVariable
 from functrans.typing import ArrayLike
@@ -84,7 +84,7 @@ class BinomialVariable(FamilyVariable):
         super().__init__(binom, (n, p, 0.0))
 
 
-def make_distribution(dist: Family) -> type[FamilyVariable]:
+def make_distribution(dist: DistributionLike) -> type[FamilyVariable]:
     """The class of variables of a family, whose parameters are its shapes by name.
 
     `dist` is a family of this module, or an instance of a subclass of `rv_continuous` or
