@@ -7,6 +7,7 @@ Families with the same parameters share a class, and one more where they have th
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 from pathlib import Path
 
@@ -60,17 +61,18 @@ def documented(family):
 
 def imports(families):
     """The names that are no distributions of numbers, from where they are."""
-    homes = {("base", "DistributionFamily")}
+    homes = {("base", "DistributionFamily", "DistributionFamily")}
     for name in set(stats.__all__) - set(families):
         value = getattr(stats, name)
         if isinstance(value, types.ModuleType) and not isinstance(value, stats.DistributionFamily):
-            homes.add(("", name))  # a module of the package
+            homes.add(("", name, name))  # a module of the package
             continue
         owner = type(value) if isinstance(value, stats.DistributionFamily) else \
             inspect.unwrap(value)
-        homes.add((owner.__module__.rpartition(".")[2], name))
-    return [f"from functrans.scipy.stats{home and '.'}{home} import {name} as {name}"
-            for home, name in sorted(homes)]
+        there = name if hasattr(sys.modules[owner.__module__], name) else owner.__name__
+        homes.add((owner.__module__.rpartition(".")[2], there, name))
+    return [f"from functrans.scipy.stats{home and '.'}{home} import {there} as {name}"
+            for home, there, name in sorted(homes)]
 
 
 def kind(family):

@@ -92,7 +92,7 @@ from functrans.scipy.stats.means import ttest_rel as ttest_rel
 from functrans.scipy.stats.methods import BootstrapMethod as BootstrapMethod
 from functrans.scipy.stats.methods import MonteCarloMethod as MonteCarloMethod
 from functrans.scipy.stats.methods import PermutationMethod as PermutationMethod
-from functrans.scipy.stats.mixtures import Mixture as Mixture
+from functrans.scipy.stats.mixtures import MixtureVariable as Mixture
 from functrans.scipy.stats.mixtures import order_statistic as order_statistic
 from functrans.scipy.stats.more_multivariate import dirichlet_multinomial as dirichlet_multinomial
 from functrans.scipy.stats.more_multivariate import invwishart as invwishart
@@ -170,14 +170,14 @@ from functrans.scipy.stats.trimming import tiecorrect as tiecorrect
 from functrans.scipy.stats.trimming import trim1 as trim1
 from functrans.scipy.stats.trimming import trimboth as trimboth
 from functrans.scipy.stats.urns import poisson_binom as poisson_binom
-from functrans.scipy.stats.variable_kinds import Binomial as Binomial
-from functrans.scipy.stats.variable_kinds import Logistic as Logistic
-from functrans.scipy.stats.variable_kinds import Normal as Normal
-from functrans.scipy.stats.variable_kinds import Uniform as Uniform
+from functrans.scipy.stats.variable_kinds import BinomialVariable as Binomial
+from functrans.scipy.stats.variable_kinds import LogisticVariable as Logistic
+from functrans.scipy.stats.variable_kinds import NormalVariable as Normal
+from functrans.scipy.stats.variable_kinds import UniformVariable as Uniform
 from functrans.scipy.stats.variable_kinds import make_distribution as make_distribution
-from functrans.scipy.stats.variables import abs as abs
-from functrans.scipy.stats.variables import exp as exp
-from functrans.scipy.stats.variables import log as log
+from functrans.scipy.stats.variables import abs_of as abs
+from functrans.scipy.stats.variables import exp_of as exp
+from functrans.scipy.stats.variables import log_of as log
 from functrans.scipy.stats.variables import truncate as truncate
 from functrans.typing import Array, ArrayLike, ShapeLike
 
