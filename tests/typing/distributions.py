@@ -18,6 +18,7 @@ STUB = Path(stats.__file__).with_suffix(".pyi")
 MOMENTS = ("mean", "var", "std", "entropy")
 HEAD = '''\
 """What type checkers know of distributions; tests/typing/distributions.py writes it."""
+# ruff: noqa: F401 -- names that are others where they are made are exported, too
 
 from typing import Any
 

@@ -1,4 +1,5 @@
 """What type checkers know of distributions; tests/typing/distributions.py writes it."""
+# ruff: noqa: F401 -- names that are others where they are made are exported, too
 
 from typing import Any
 
