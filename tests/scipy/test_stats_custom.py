@@ -132,3 +132,16 @@ def test_draws_are_called_as_scipy_calls_them():
                                   stats.dirichlet.rvs(key, np.ones(3), (2,)))
     with pytest.raises(ft.errors.ArgumentError, match="no key"):
         stats.norm.rvs(size=3)
+
+
+def test_heavy_tails_have_all_digits_far_out():
+    class Lorentz(stats.rv_continuous):
+        def _pdf(self, x):
+            return 1 / (np.pi * (1 + x * x))
+
+    z = np.array([1e3, 1e10, 1e17, 1e20, 1e100])
+    np.testing.assert_allclose(Lorentz(name="lorentz").sf(z), np.arctan(1 / z) / np.pi, rtol=1e-10)
+    q = np.array([1e-10, 1e-30, 1e-100, 1e-300])
+    far = stats.rel_breitwigner.isf(q, np.float64(2.0))
+    np.testing.assert_allclose(far / far[0], (q / q[0]) ** (-1 / 3), rtol=1e-6)
+    np.testing.assert_allclose(stats.rel_breitwigner.logsf(far, np.float64(2.0)), np.log(q))

@@ -20,6 +20,7 @@ _T = np.arange(-3.75, 40.0 + 1e-9, 0.125)
 _DISTANCES: Final = np.exp(_T - np.exp(-_T))
 _WEIGHTS: Final = 0.125 * _DISTANCES * (1.0 + np.exp(-_T))
 _PER_UNIT: Final = 8
+_FAR: Final = 1e-5
 
 # An interval, in shares of it from the near end and from the far end.
 _U = np.linspace(-3.6, 3.6, _T.size)
@@ -33,9 +34,10 @@ def _nodes(z: Array, end: Any, upper: Any) -> tuple[Array, Array]:
     way = (1.0 if upper else -1.0) if isinstance(upper, bool) else jnp.where(
         upper, 1.0, -1.0)[..., None]
     z = z[..., None]
+    # light tails end near a far z, in its scale, and heavy ones go on for many times as far
+    unit = jnp.clip(_FAR * jnp.abs(lax.stop_gradient(z)), 1.0, 1e285)
     if isinstance(end, float) and abs(end) == math.inf:
-        return z + way * _DISTANCES, jnp.broadcast_to(jnp.asarray(_WEIGHTS), z.shape[:-1]
-                                                      + _WEIGHTS.shape)
+        return z + way * unit * _DISTANCES, unit * _WEIGHTS
     end = (jnp.zeros_like(z[..., 0]) + end)[..., None]
     open_ended = jnp.abs(end) == math.inf
     last = jnp.where(open_ended, z + way, end)
@@ -44,8 +46,8 @@ def _nodes(z: Array, end: Any, upper: Any) -> tuple[Array, Array]:
     near = z + way * length * _SHARES
     at = jnp.where(_SHARES < 0.5, near, last - way * length * _RESTS)
     shares = jnp.where(at == last, 0.0, length * _SHARE_WEIGHTS)  # where it may be infinite
-    return (jnp.where(open_ended, z + way * _DISTANCES, at),
-            jnp.where(open_ended, _WEIGHTS, shares))
+    return (jnp.where(open_ended, z + way * unit * _DISTANCES, at),
+            jnp.where(open_ended, unit * _WEIGHTS, shares))
 
 
 def _spread(shapes: Sequence[Array]) -> list[Array]:
