@@ -61,6 +61,7 @@ def small_tiles(monkeypatch):
         monkeypatch.setattr(compressed_rows, name, value)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 @pytest.mark.parametrize("columns", [None, 3])
 def test_rows_of_any_lengths(lengths, columns, small_tiles):
