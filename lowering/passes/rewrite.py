@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, literal_text
@@ -465,7 +466,8 @@ def inlined(fun: Callable[..., Sequence[Any]], operands: Sequence[Atom], eqns: l
         values = iter(given)
         return fun(*[x.value if isinstance(x, Literal) else next(values) for x in operands])
 
-    closed = stage(function, [x.aval for x in variables], name=name)
+    with config.narrow_64bit(False):  # the program has the dtypes that it has
+        closed = stage(function, [x.aval for x in variables], name=name)
     assert not closed.consts
     env: dict[Var, Atom] = dict(zip(closed.jaxpr.invars, variables, strict=True))
 

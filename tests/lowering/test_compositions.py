@@ -7,7 +7,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 from functrans import lax
+from functrans.core.evaluate import interpret
 from functrans.lowering.c.lower import lower
+from functrans.lowering.passes.compositions import composed
 from functrans.primitives.solve import adjugate
 
 RNG = np.random.default_rng(0)
@@ -99,3 +101,13 @@ def test_exchanges_of_rows(dtype):
     assert_compiled(order, RNG.integers(0, 7, (300, 5)).astype(dtype))
     assert_compiled(order, np.array([-3 if dtype[0] == "i" else 2, 100, 2], dtype))
     assert np.asarray(order(np.array([0, 100, 2], dtype))).tolist() == [0, 6, 2, 3, 4, 5, 1]
+
+
+def test_a_setting_of_dtypes_does_not_change_what_is_composed():
+    """With 32 bits for 64, float64 that a program has stays what it is while it is rounded."""
+    rounded = ft.jit(lambda x: lax.convert_element_type(x, "bfloat16"))
+    x = np.array([1.0, 1.00390625, 1 + 2.0**-8 + 2.0**-40])
+    closed = ft.make_jaxpr(rounded)(x)
+    with ft.config.narrow_64bit():
+        made = composed(closed.jaxpr.hoist_consts())
+    np.testing.assert_array_equal(np.asarray(interpret(made, [x])[0]), np.asarray(rounded(x)))
