@@ -6,8 +6,8 @@ in the list come from a counter, and programs of the last take some pieces side 
 were rows. Of a row of several pieces each leaves its sum, and the program that comes last adds
 these up in order. So the same numbers give the same bits, wherever pieces are in the list.
 
-A pointer that is less than one before it counts as if it were as large. Hardly a program has such
-pointers, so the first launch looks for them, and the last one then computes everything once more.
+A pointer that is less than one before it counts as if it were as large. Matrices seldom have such
+pointers: the first launch looks for them, and only then the last one computes all rows once more.
 
 Of the transpose the same programs add what they have to the result by atomic operations;
 deterministic programs add in order (`passes/compositions.py`).
@@ -54,7 +54,7 @@ CHECKED = 2048  # pointers that a program looks at at a time: more than its lane
 
 
 class RowProductCall(AxisCall):
-    """`csr_dot` of rows as they stand: data, indices, pointers that do not decrease, and x."""
+    """`csr_dot` of rows as they stand: data, indices, pointers and x."""
 
     name = "product of compressed rows"
     reads_memory = True
